@@ -1,0 +1,1 @@
+"""What it is worth: pure functions over arrays and records, no I/O, no model."""

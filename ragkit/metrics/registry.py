@@ -1,0 +1,148 @@
+"""The one place where a metric is declared: its name, range, direction, laws. Knows no formula and does no I/O.
+
+A metric is one decorated pure function. Its name is its full definition and parses back: parse("ndcg@10").name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from ragkit.errors import DataError
+
+Kind = Literal["ranking", "trajectory", "judged", "answer"]
+Direction = Literal["higher", "lower", "none"]
+Cut = Literal["required", "optional", "none"]
+Law = Literal["in_range", "perfect_is_one", "swap_up", "rename", "nothing_relevant_undefined", "batch_equals_single"]
+
+_MODULES = ("ranking", "trajectory", "judged", "answers")  # where metrics are declared; loaded on first look-up
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What the report prints about a metric, and the function that computes it.
+
+    kind says what the function takes: ranking (RankBatch, k) -> array with NaN where undefined; trajectory
+    (EvidencePath, k) -> Score, or a list of one Score a step where `series`; judged (verdicts) -> Score; answer
+    (AnswerSample) -> Score. `cut` says whether "@k" belongs to the name; `needs_order` whether a set has no value.
+    """
+
+    name: str
+    kind: Kind
+    function: Callable[..., Any]
+    summary: str
+    undefined: str
+    range: tuple[float | None, float | None] = (0.0, 1.0)
+    direction: Direction = "higher"
+    cut: Cut = "none"
+    default_cut: int | None = None
+    needs_order: bool = True
+    series: bool = False
+    aliases: tuple[str, ...] = ()
+    laws: frozenset[str] = frozenset()
+    source: str = ""
+    calls: str = ""  # of a judged metric: model calls a sample, as a formula in k, m
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as asked for: a definition and its cut. Its name parses back to an equal one."""
+
+    definition: Definition
+    k: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.definition.name if self.k is None else f"{self.definition.name}@{self.k}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_DEFINITIONS: dict[str, Definition] = {}
+_ALIASES: dict[str, str] = {}
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def metric(name: str, *, kind: Kind, undefined: str, **details: Any) -> Callable[[_F], _F]:
+    """Declare a metric. `details` are the other fields of Definition; the summary is the docstring's first paragraph.
+
+    `name` may end in "@k" (a cut is required) or "[@k]" (a cut is possible).
+    """
+    cut: Cut = "none"
+    if name.endswith("[@k]"):
+        name, cut = name.removesuffix("[@k]"), "optional"
+    elif name.endswith("@k"):
+        name, cut = name.removesuffix("@k"), "required"
+
+    def declare(function: _F) -> _F:
+        if name in _DEFINITIONS or name in _ALIASES:
+            raise DataError(f"metric {name!r} is declared twice")
+        summary = " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
+        definition = Definition(name=name, kind=kind, function=function, summary=summary, undefined=undefined,
+                                cut=cut, **details)
+        _DEFINITIONS[name] = replace(definition, laws=frozenset(definition.laws))
+        for alias in definition.aliases:
+            _ALIASES[_folded(alias)] = name
+        return function
+
+    return declare
+
+
+def definitions(kind: Kind | None = None) -> tuple[Definition, ...]:
+    """All declared metrics (of one kind), in the order of their declaration."""
+    _load()
+    return tuple(d for d in _DEFINITIONS.values() if kind is None or d.kind == kind)
+
+
+def parse(text: str) -> Metric:
+    """The metric that a name means; aliases of the field are understood ("P@5", "nDCG@10", "Success@1").
+
+    >>> parse("nDCG@10").name, parse("AP").name
+    ('ndcg@10', 'map')
+    """
+    _load()
+    match = re.fullmatch(r"\s*([A-Za-z][A-Za-z0-9_]*)\s*(?:@\s*(-?\d+))?\s*", text)
+    if match is None:
+        raise DataError(f"metric {text!r}: expected a name such as ndcg@10 or recall")
+    base, digits = match.group(1), match.group(2)
+    name = base if base in _DEFINITIONS else _ALIASES.get(_folded(base), _folded(base))
+    definition = _DEFINITIONS.get(name)
+    if definition is None:
+        raise DataError(f"unknown metric {text!r}; {_nearest(base)}")
+    k = definition.default_cut if digits is None else int(digits)
+    if k is not None and definition.cut == "none":
+        raise DataError(f"metric {text!r}: {name} takes no cut")
+    if k is None and definition.cut == "required":
+        raise DataError(f"metric {text!r}: a cut is needed, for example {name}@5")
+    if k is not None and k < 1:
+        raise DataError(f"metric {text!r}: the cut must be at least 1, got {k}")
+    return Metric(definition, k)
+
+
+def parse_all(texts: str | Iterable[str]) -> tuple[Metric, ...]:
+    """Metrics of a list of names, each of which may hold several with commas; repeats are dropped."""
+    names = [texts] if isinstance(texts, str) else list(texts)
+    found = [parse(part) for name in names for part in name.split(",") if part.strip()]
+    if not found:
+        raise DataError("metrics: expected at least one name, such as ndcg@10")
+    return tuple(dict.fromkeys(found))
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(_folded(name), [*_DEFINITIONS, *_ALIASES], n=3)
+    return f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(sorted(_DEFINITIONS))}"
+
+
+def _load() -> None:
+    for module in _MODULES:
+        importlib.import_module(f"ragkit.metrics.{module}")

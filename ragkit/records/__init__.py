@@ -1,0 +1,1 @@
+"""What happened: frozen records, checked at birth, and their files."""

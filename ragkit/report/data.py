@@ -1,0 +1,122 @@
+"""The plain data of a report, prepared by the evaluation. Renderers only show it; nothing is computed here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class PassageView:
+    """One passage in a list: its rank from 1, and what is known about it. `grade` is None where it is unjudged."""
+
+    id: str
+    rank: int
+    text: str | None = None
+    doc_id: str | None = None
+    score: float | None = None
+    grade: float | None = None
+    gold: bool = False
+    new: bool = False  # not seen in an earlier step
+    copy: bool = False  # a later copy of an id in the same list
+
+
+@dataclass(frozen=True)
+class ListView:
+    """One ranked list (or set) of a step, or the context."""
+
+    stage: str
+    name: str
+    ranked: bool
+    score_kind: str
+    passages: tuple[PassageView, ...]
+    error: str | None = None
+    lost: tuple[str, ...] = ()  # gold ids that stood in the list beneath and are missing here
+
+
+@dataclass(frozen=True)
+class StepView:
+    """One search; `lists[0]` is what the app got, the others are the stages beneath it."""
+
+    index: int
+    turn: int
+    query: str
+    lists: tuple[ListView, ...]
+    ms: float | None = None
+
+
+@dataclass(frozen=True)
+class ScoreView:
+    """One score of one question: `value` is None unless status is "scored"; `reason` says why not."""
+
+    metric: str
+    step: str
+    value: float | None
+    status: str
+    reason: str | None = None
+    judge: str | None = None
+    verdicts: tuple[tuple[str, float, str], ...] = ()  # subject, value, reason
+    raw: str | None = None  # of a failed judgement: the reply as it came
+
+
+@dataclass(frozen=True)
+class QuestionView:
+    """One question of the "worst questions" list, with all that is needed to see why."""
+
+    id: str
+    text: str
+    repeat: int
+    category: str | None
+    label_state: str
+    outcome: str  # evidence x answer, in words
+    answer: str | None
+    references: tuple[str, ...]
+    error: str | None
+    steps: tuple[StepView, ...]
+    context: ListView | None
+    scores: tuple[ScoreView, ...]
+    fates: Mapping[str, str] = field(default_factory=dict)  # gold id -> the deepest stage it reached
+    warnings: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # numbers and names of the answer that no passage holds, and the like
+    ms: float | None = None
+
+
+@dataclass(frozen=True)
+class MetricInfo:
+    """What a metric's number means, from the registry."""
+
+    name: str
+    summary: str
+    range: tuple[float | None, float | None]
+    direction: str
+    undefined: str
+    source: str
+    group: str  # "rank", "trajectory", "judged" (RAGAS), "answer" (keyless)
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """All that a report shows.
+
+    `summary` is summary.json: {"schema", "variant", "questions", "metrics": {name: {mean, low, high, worst, best,
+    n_scored, n_asked, n_undefined, n_failed, labels, reasons}}, "per_step": {"0": {...}}, "categories": {...},
+    "outcomes": {...}, "app": {...}, "judge": {...}}.
+    """
+
+    summary: Mapping[str, Any]
+    run: Mapping[str, Any]  # run.json: config, versions, fingerprints, seeds, started
+    fix_first: str  # one sentence: what to fix first
+    rule: str  # how an answer was taken as right, in words
+    unit: str  # "chunk" or "document"
+    metrics: Mapping[str, MetricInfo]
+    rank_histogram: Mapping[str, int]  # "1", "2", ..., "11-20", "missed" -> relevant passages, final list
+    hit_curve: Mapping[str, float]  # "hit@1" -> mean
+    step_reach: Mapping[str, int]  # "0" -> trajectories that reached the step
+    fates: Mapping[str, int]  # where gold passages ended, over all questions
+    rerank: Mapping[str, int]  # {"helped", "hurt", "unchanged"} questions; empty without a re-ranker
+    worst: tuple[QuestionView, ...]
+    failures: tuple[tuple[str, str, str], ...]  # question id, metric or "app", reason
+    notes: tuple[str, ...] = ()  # holes, unlabelled, copies, unknown ids: what a reader must know
+    agreement: tuple[Mapping[str, Any], ...] = ()  # measured agreement of the keyless judge, rows of a table
+    needs_judge: str = ""  # the line of how to give a judge, shown where RAGAS metrics have no value
