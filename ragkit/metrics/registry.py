@@ -18,7 +18,7 @@ Direction = Literal["higher", "lower", "none"]
 Cut = Literal["required", "optional", "none"]
 Law = Literal["in_range", "perfect_is_one", "swap_up", "rename", "nothing_relevant_undefined", "batch_equals_single"]
 
-_MODULES = ("ranking", "trajectory", "judged", "answers")  # where metrics are declared; loaded on first look-up
+_MODULES = ("ranking", "dialects", "trajectory", "judged", "answers")  # loaded on first look-up
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Definition:
     function: Callable[..., Any]
     summary: str
     undefined: str
+    otherwise: str = "nothing to measure"
     range: tuple[float | None, float | None] = (0.0, 1.0)
     direction: Direction = "higher"
     cut: Cut = "none"
@@ -79,7 +80,9 @@ def metric(name: str, *, kind: Kind, undefined: str, **details: Any) -> Callable
         name, cut = name.removesuffix("@k"), "required"
 
     def declare(function: _F) -> _F:
-        if name in _DEFINITIONS or name in _ALIASES:
+        known = _DEFINITIONS.get(name)
+        reloaded = known is not None and _origin(known.function) == _origin(function)
+        if (known is not None and not reloaded) or _folded(name) in _ALIASES:
             raise DataError(f"metric {name!r} is declared twice")
         summary = " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
         definition = Definition(name=name, kind=kind, function=function, summary=summary, undefined=undefined,
@@ -130,6 +133,10 @@ def parse_all(texts: str | Iterable[str]) -> tuple[Metric, ...]:
     if not found:
         raise DataError("metrics: expected at least one name, such as ndcg@10")
     return tuple(dict.fromkeys(found))
+
+
+def _origin(function: Callable[..., Any]) -> tuple[str, str]:
+    return function.__module__, function.__qualname__
 
 
 def _folded(name: str) -> str:
