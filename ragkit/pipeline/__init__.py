@@ -1,0 +1,1 @@
+"""A RAG app of our own, to start from and to compare variants with. It knows nothing of judges and metrics."""
