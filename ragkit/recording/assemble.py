@@ -1,0 +1,224 @@
+"""The log of a trace -> its Trajectory: which lists make one step, in which order, and what the answer was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ragkit.recording.fold import Folder, order_stage, settled
+from ragkit.recording.log import Frame
+from ragkit.recording.turns import Place, number_turns, place_of
+from ragkit.records.trajectory import Retrieval, Step, Trajectory
+
+if TYPE_CHECKING:
+    from ragkit.recording.trace import Trace
+
+_LATER_STAGES = ("rerank", "filter", "fuse")
+_LATER_KINDS = ("node", "tool", "compressor", "cross-encoder")
+
+
+@dataclass(eq=False)
+class Draft:
+    """A step in the making: its lists, outermost first, and where it ran."""
+
+    lists: list[Retrieval]
+    place: Place
+    ended: float
+
+    @property
+    def outermost(self) -> Retrieval:
+        return self.lists[0]
+
+    def put_on_top(self, lists: Sequence[Retrieval], frame: Frame) -> None:
+        self.lists = [*lists, *self.lists]
+        self.ended = max(self.ended, frame.ended or frame.begun)
+
+
+class Assembler:
+    """Puts root frames into steps, in order of start."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.folder = Folder(trace.log)
+        self.drafts: list[Draft] = []
+        self.across: list[Retrieval] = []  # lists made out of several steps: no search, so no step
+        self.n_guessed = 0
+        self._searching: set[str] = set()  # nodes and tools that brought something new before
+        for frame in sorted(settled(trace.log, sorted(trace.log.frames, key=lambda f: f.seq)), key=lambda f: f.seq):
+            self.n_guessed += frame.guessed
+            lists = self.folder.flatten(frame)
+            later = frame.kind in _LATER_KINDS or (frame.stage in _LATER_STAGES and not frame.lists)
+            if later and not frame.children:
+                self._place_later(frame, lists)
+            else:
+                self._add(frame, lists)
+
+    def _add(self, frame: Frame, lists: list[Retrieval]) -> None:
+        self.drafts.append(Draft(lists, place_of(self.trace.log, frame), frame.ended or frame.begun))
+
+    def _place_later(self, frame: Frame, lists: list[Retrieval]) -> None:
+        """A list that may have been made from earlier ones: re-ranked, filtered, fused, or returned by a node."""
+        structural = frame.kind in ("node", "tool")
+        inputs = self.folder.passages(frame.inputs)
+        own = self.folder.restore(lists[0], inputs) if inputs else lists[0]
+        lists = [own, *lists[1:]]
+        wanted = set(own.ids)
+        draft = self._source(frame, own, tuple(passage.id for passage in inputs))
+        if own.error is not None and draft is not None:
+            draft.lists.insert(1, own)  # it failed; what the app then used is the list it had
+        elif structural and frame.name in self._searching and wanted:
+            self._add(frame, lists)
+        elif draft is not None:
+            if structural and (own.ids == draft.outermost.ids or own.ids in [found.ids for found in draft.lists]):
+                return
+            if frame.stage is None and (wanted or structural):
+                own = replace(own, stage=order_stage(own.ids, draft.outermost.ids))
+            draft.put_on_top([own, *lists[1:]], frame)
+        elif not self._made_from_several(frame, own, wanted) if wanted else not structural:
+            self._add_new(frame, lists, structural)
+
+    def _source(self, frame: Frame, own: Retrieval, inputs: tuple[str, ...]) -> Draft | None:
+        """The step that the list was made from: the one whose list went in, or that asked the same, or the last."""
+        ranked = sorted(
+            enumerate(self.drafts),
+            key=lambda item: (bool(inputs) and item[1].outermost.ids == inputs,
+                              bool(own.query) and item[1].outermost.query == own.query, item[0]),
+            reverse=True,
+        )
+        wanted = set(own.ids)
+        for _, draft in ranked:
+            if inputs and draft.outermost.ids == inputs:
+                if not wanted <= set(inputs):
+                    lost = len(wanted - set(inputs))
+                    self.trace.warn(f"{frame.name or frame.kind} returned {lost} passages with ids that it was not "
+                                    "given; let it keep the ids (Document.id or metadata), or they are counted as new")
+                return draft
+            if own.error is not None or not wanted or wanted <= set(draft.outermost.ids):
+                return draft
+        if inputs and wanted and not wanted <= {i for draft in self.drafts for i in draft.outermost.ids}:
+            return None
+        return next((draft for _, draft in ranked if any(wanted <= set(found.ids) for found in draft.lists)), None)
+
+    def _made_from_several(self, frame: Frame, own: Retrieval, wanted: set[str]) -> bool:
+        rest, sources = set(wanted), []
+        for draft in reversed(self.drafts):
+            if rest & set(draft.outermost.ids):
+                rest -= set(draft.outermost.ids)
+                sources.insert(0, draft)
+        if rest or len(sources) < 2:
+            return False
+        number_turns([draft.place for draft in self.drafts])
+        stage = frame.stage or "fuse"
+        if len({draft.place.turn for draft in sources}) == 1:
+            first = sources[0]
+            first.lists = [replace(own, stage=stage), *(found for draft in sources for found in draft.lists)]
+            first.ended = frame.ended or frame.begun
+            self.drafts = [draft for draft in self.drafts if draft is first or draft not in sources]
+        else:
+            self.across.append(replace(own, stage=stage))
+        return True
+
+    def _add_new(self, frame: Frame, lists: list[Retrieval], structural: bool) -> None:
+        own = lists[0]
+        if structural:
+            self._searching.add(frame.name)
+            seen = {found for draft in self.drafts for one in draft.lists for found in one.ids}
+            fresh = tuple(passage for passage in own.passages if passage.id not in seen)
+            lists = [replace(own, stage="retrieve", passages=fresh)]
+        elif frame.inputs:
+            # Nobody saw the search itself; what the re-ranker was given is its list.
+            given = self.folder.passages(frame.inputs)
+            lists = [*lists, Retrieval("retrieve", own.query, given, f"input of {own.name}", started=own.started)]
+        self._add(frame, lists)
+
+    def steps(self) -> tuple[Step, ...]:
+        """The finished steps: grouped by turn, in order of start."""
+        number_turns([draft.place for draft in self.drafts])
+        ordered = sorted(self.drafts, key=lambda draft: (draft.place.turn, draft.place.frame.seq))
+        return tuple(self._step(index, draft) for index, draft in enumerate(ordered))
+
+    def _step(self, index: int, draft: Draft) -> Step:
+        frame, turn = draft.place.frame, draft.place.turn
+        ms = frame.ms if len(draft.lists) == 1 or frame.ms is None else (draft.ended - frame.begun) * 1000
+        lists = tuple(replace(found, turn=turn, seq=number) for number, found in enumerate(draft.lists))
+        return Step(index, lists, turn, ms=ms)
+
+
+def assemble(trace: Trace) -> Trajectory:
+    """The trajectory of a trace that has ended."""
+    from ragkit.recording.context import find_context
+
+    assembler = Assembler(trace)
+    steps = assembler.steps()
+    answer, source = _answer(trace)
+    context = trace.manual_context
+    if context is not None:
+        context = replace(context, passages=assembler.folder.passages(context.passages))
+    else:
+        context = find_context(trace, steps, assembler.across, answer)
+    trace.notices.extend(assembler.folder.notices)
+    meta: dict[str, Any] = dict(trace.meta)
+    if assembler.n_guessed:
+        meta["guessed"] = assembler.n_guessed
+    if source:
+        meta["answer_source"] = source
+    if assembler.across:
+        meta["across_steps"] = tuple(
+            {"stage": found.stage, "name": found.name, "query": found.query, "ids": list(found.ids)}
+            for found in assembler.across
+        )
+    return Trajectory(
+        trace.question.id,
+        trace.question.text,
+        steps,
+        context,
+        answer,
+        trace.error,
+        trace.repeat,
+        trace.ms,
+        dict(trace.log.usage),
+        meta,
+    )
+
+
+def _answer(trace: Trace) -> tuple[str | None, str | None]:
+    """(answer, where it was read): said by hand, else what the last root chain gave, else the last root model."""
+    if trace.manual_answer is not None:
+        return trace.manual_answer, None
+    for kind in ("chain", "llm"):
+        for of, value in reversed(trace.log.outputs):
+            if of == kind and (text := answer_text(value)) is not None:
+                return text, kind
+    return None, None
+
+
+def answer_text(value: Any) -> str | None:
+    """The answer in an app's output: a text, a message, the last of `messages`, or the keys answer, output, result.
+
+    >>> answer_text({"answer": "42"}), answer_text({"documents": []})
+    ('42', None)
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        for key in ("answer", "output", "result", "output_text", "generation"):
+            if key in value and (text := answer_text(value[key])) is not None:
+                return text
+        messages = value.get("messages")
+        if isinstance(messages, Sequence) and not isinstance(messages, str) and messages:
+            return answer_text(messages[-1])
+        return None
+    content = getattr(value, "content", None)
+    return None if content is None else content_text(content)
+
+
+def content_text(content: Any) -> str:
+    """The text of a message's content, which is a string or a list of blocks."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = [block if isinstance(block, str) else block.get("text") for block in content
+                 if isinstance(block, str | Mapping)]
+        return "".join(part for part in parts if isinstance(part, str))
+    return ""

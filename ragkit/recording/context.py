@@ -1,0 +1,188 @@
+"""What the answer was written from: the recorded passages whose texts stand in the last prompt of the trace."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ragkit.recording.log import Prompt
+from ragkit.records.trajectory import Passage, Retrieval, Step
+
+if TYPE_CHECKING:
+    from ragkit.recording.trace import Trace
+
+_MEND = (
+    "the passages that the answer was written from were not found in the last prompt; say them inside the trace: "
+    "ragkit.recording.current_trace().context(passages)"
+)
+_NO_STEP = (
+    "no search was seen; if the app searches, show it: recorder.instrument(vector_store), "
+    "@recorder.retriever on the function that searches, or trace.step(query, passages)"
+)
+_PREFIX = 60  # characters that must be there of a text that was cut off
+_OWN_WORDS = ("ai", "assistant", "AIMessageChunk")  # a model quoting a passage was not given it
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a passage's text begins: in which message, at which character."""
+
+    message: int
+    start: int
+    passage: Passage
+    truncated: bool = False
+
+
+def find_context(
+    trace: Trace, steps: Sequence[Step], across: Sequence[Retrieval], answer: str | None
+) -> Retrieval | None:
+    """The context list (source "prompt"), or None, said once, where it is not known."""
+    prompt = _last_prompt(trace.log.prompts, answer)
+    if not steps:
+        if prompt is not None or answer is not None:
+            trace.warn(_NO_STEP)
+        return None
+    if prompt is None:
+        if answer is not None:
+            trace.warn(_MEND)
+        return None
+    lists = [*reversed(across), *(found for step in reversed(steps) for found in step.retrievals)]
+    if not any(found.passages for found in lists):
+        return Retrieval("context", trace.question.text, (), source="prompt")
+    places = _locate(prompt, lists)
+    if not places:
+        trace.warn(_MEND)
+        return None
+    cut = [place.passage.id for place in places if place.truncated]
+    if cut:
+        trace.notices.append(f"cut off in the prompt: {', '.join(cut)}")
+    passages = tuple(
+        replace(place.passage, metadata={**place.passage.metadata, "truncated": True}) if place.truncated
+        else place.passage
+        for place in places
+    )
+    return Retrieval(
+        "context", trace.question.text, passages, name="prompt", ranked=_is_ranking(places, lists), source="prompt"
+    )
+
+
+def _last_prompt(prompts: Sequence[Prompt], answer: str | None) -> Prompt | None:
+    """The prompt whose reply became the answer (a check of the answer may have come after it), else the last one."""
+    wanted = (answer or "").strip()
+    if wanted:
+        for prompt in reversed(prompts):
+            reply = (prompt.output or "").strip()
+            if reply and (reply == wanted or (len(reply) > 20 and (wanted in reply or reply in wanted))):
+                return prompt
+    return prompts[-1] if prompts else None
+
+
+def _is_ranking(places: Sequence[Place], lists: Sequence[Retrieval]) -> bool:
+    """True where one recorded list holds all of them in this order. Several searches put one after the other into
+    the prompt are a set: the order of the steps is no rank."""
+    ids = [place.passage.id for place in places]
+    for found in lists:
+        rank = {passage_id: number for number, passage_id in reversed(list(enumerate(found.ids)))}
+        if found.ranked and all(one in rank for one in ids):
+            numbers = [rank[one] for one in ids]
+            if numbers == sorted(numbers):
+                # Two tool messages stay a set, even where their passages happen to stand in one list in this order.
+                return len({place.message for place in places}) == 1
+    return False
+
+
+def _locate(prompt: Prompt, lists: Sequence[Retrieval]) -> list[Place]:
+    """Every passage whose text stands in a message that the model was given, in the order of the prompt."""
+    messages = [_Text(text) for role, text in prompt.messages if role not in _OWN_WORDS]
+    by_text: dict[str, list[Passage]] = {}
+    for found in lists:
+        for passage in found.passages:
+            text = _squeeze(passage.text or "")
+            same = by_text.setdefault(text, []) if text else []
+            if text and all(passage.id != other.id for other in same):
+                same.append(passage)
+    places: list[Place] = []
+    missing: list[str] = []
+    for text in sorted(by_text, key=len, reverse=True):  # the longest first: a short text may be part of a longer one
+        spots = [(number, start) for number, message in enumerate(messages) for start in message.take(text)]
+        # Two ids of one text: as many of them as there are copies in the prompt, those of the last lists first.
+        places += [Place(*spot, passage) for spot, passage in zip(spots, by_text[text], strict=False)]
+        if not spots:
+            missing.append(text)
+    for text in missing:
+        for number, message in enumerate(messages):
+            if (start := message.take_cut(text)) is not None:
+                places.append(Place(number, start, by_text[text][0], truncated=True))
+                break
+    seen: set[str] = set()
+    ordered = sorted(places, key=lambda place: (place.message, place.start))
+    return [place for place in ordered if not (place.passage.id in seen or seen.add(place.passage.id))]  # type: ignore[func-returns-value]
+
+
+class _Text:
+    """A message's text with white space squeezed, and the spans of it that are taken by passages."""
+
+    def __init__(self, text: str) -> None:
+        self.text = _squeeze(text)
+        self.spans: list[tuple[int, int]] = []
+
+    def take(self, text: str) -> list[int]:
+        for form in _forms(text):
+            starts = [start for start in self._find(form) if self._free(start, start + len(form))]
+            if starts:
+                self.spans = sorted([*self.spans, *((start, start + len(form)) for start in starts)])
+                return starts
+        return []
+
+    def take_cut(self, text: str) -> int | None:
+        if len(text) <= _PREFIX:
+            return None
+        for form in _forms(text):
+            start = self.text.find(form[:_PREFIX])
+            if start < 0 or not self._free(start, start + _PREFIX):
+                continue
+            end = start + _PREFIX
+            while end < len(self.text) and end - start < len(form) and self.text[end] == form[end - start]:
+                end += 1
+            self.spans = sorted([*self.spans, (start, end)])
+            return start
+        return None
+
+    def _find(self, form: str) -> Iterator[int]:
+        start = self.text.find(form)
+        while start >= 0:
+            if _whole(self.text, start, start + len(form)):
+                yield start
+            start = self.text.find(form, start + max(1, len(form)))
+
+    def _free(self, start: int, end: int) -> bool:
+        at = bisect_right(self.spans, (start, len(self.text) + 1))
+        before = at > 0 and self.spans[at - 1][1] > start
+        return not before and not (at < len(self.spans) and self.spans[at][0] < end)
+
+
+def _forms(text: str) -> list[str]:
+    """The text as it may stand in a prompt: bare, inside JSON (escaped or not), inside a printed Python value."""
+    forms = [text, json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1], repr(text)[1:-1]]
+    return list(dict.fromkeys(forms))
+
+
+def _squeeze(text: str) -> str:
+    """White space runs become one blank, also those written as \\n inside JSON."""
+    return re.sub(r"(?:\s|\\n|\\r|\\t)+", " ", text).strip()
+
+
+def _whole(text: str, start: int, end: int) -> bool:
+    """Not the inside of a longer word ("art" in "party"); scripts without blanks have no such edge."""
+    return not (_joins(text, start - 1, start) or _joins(text, end - 1, end))
+
+
+def _joins(text: str, left: int, right: int) -> bool:
+    if left < 0 or right >= len(text):
+        return False
+    pair = text[left] + text[right]
+    return pair.isalnum() and pair.isascii()

@@ -1,0 +1,254 @@
+"""The Recorder: opens traces, keeps or writes what they saw, and wraps what callbacks cannot reach."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import inspect
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+from ragkit.errors import DataError
+from ragkit.recording.log import current_log, open_frame, open_frame_var
+from ragkit.recording.passages import as_passage, as_passages
+from ragkit.recording.trace import Trace
+from ragkit.records.questions import Question
+from ragkit.records.trajectory import Passage, Stage, Trajectory
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Recorder:
+    """Watches an app answer questions. With `path` each finished trace is appended to that file and none is kept.
+
+    `orphans` counts the lists that could be given to no trace: made by a thread that carries no context while several
+    questions were running, or after their question had ended. `bind` mends it.
+
+    >>> recorder = Recorder()
+    >>> with recorder.trace("Who wrote it?") as trace:
+    ...     trace.step("author", [("d7", "Ada wrote it.")])
+    ...     trace.answer("Ada")
+    >>> trace.trajectory.steps[0].outermost.ids, trace.trajectory.answer
+    (('d7',), 'Ada')
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = None if path is None else Path(path)
+        self.orphans = 0
+        self._kept: list[Trajectory] = []
+        self._repeats: dict[str, int] = {}
+        self._said: set[str] = set()
+        self._undo: dict[int, tuple[Any, Callable[[], None]]] = {}
+        self._lock = threading.Lock()
+
+    def trace(self, question: str | Question, repeat: int | None = None) -> Trace:
+        """A context manager that watches one question, also around `await`. The id of a bare text is its text_id.
+
+        `repeat` counts the times that a question is asked; by default the next number that this recorder has not
+        used for it, so that asking again never writes the same key twice.
+        """
+        from ragkit.recording.langchain import install_hook
+
+        install_hook()
+        trace = Trace(self, question, repeat or 0)
+        with self._lock:
+            following = self._repeats.get(trace.question.id, 0)
+            if repeat is None:
+                trace.repeat = following
+            elif isinstance(repeat, bool) or not isinstance(repeat, int) or repeat < 0:
+                raise DataError(f"trace: expected repeat >= 0, got {repeat!r}")
+            self._repeats[trace.question.id] = max(following, trace.repeat + 1)
+        return trace
+
+    @property
+    def trajectories(self) -> list[Trajectory]:
+        """The finished trajectories in the order they ended; empty where they are written to `path` instead."""
+        with self._lock:
+            return list(self._kept)
+
+    def save(self, path: str | Path) -> None:
+        """Writes all kept trajectories to a JSON Lines file. A recorder with a path has already written its own."""
+        if self.path is not None:
+            raise DataError(f"save: this recorder writes each trace to {self.path} as it ends and keeps none")
+        from ragkit.records.files import write_trajectories
+
+        write_trajectories(Path(path), self.trajectories)
+
+    @overload
+    def retriever(self, function: F, /) -> F: ...
+    @overload
+    def retriever(self, *, stage: Stage | None = None, name: str | None = None) -> Callable[[F], F]: ...
+    def retriever(
+        self, function: Any = None, /, *, stage: Stage | None = None, name: str | None = None
+    ) -> Any:
+        """Decorates a function, sync or async, that returns a list of passages; its first text argument is the query.
+
+        What it calls (another decorated function, a LangChain retriever) stands beneath it in the same step. With
+        stage rerank, filter or fuse a function that is called after a search is kept in the step of that search.
+        Without a stage it is told by structure: a plain search retrieves.
+        """
+
+        def decorate(inner: F) -> F:
+            return wrap_function(inner, stage, name or getattr(inner, "__name__", "retriever"))
+
+        return decorate if function is None else decorate(function)
+
+    def instrument(self, obj: Any) -> Instrumented:
+        """Watches one object: a vector store (direct calls, scores), a document compressor, a CrossEncoder, a raw
+        Chroma collection, or a LangChain retriever (the stores and compressors inside it). Twice is harmless.
+
+        Undone by `uninstrument(obj)`, or at the end of `with recorder.instrument(obj):`. DataError for anything else.
+        """
+        from ragkit.recording.instrument import patch
+
+        with self._lock:
+            if id(obj) not in self._undo:
+                self._undo[id(obj)] = (obj, patch(obj))
+        return Instrumented(self, obj)
+
+    def uninstrument(self, obj: Any) -> None:
+        """Gives the object its own methods back; nothing happens where it was not instrumented."""
+        with self._lock:
+            _, undo = self._undo.pop(id(obj), (None, None))
+        if undo is not None:
+            undo()
+
+    def bind(self, function: F) -> F:
+        """Carries the trace of the calling code into a raw thread: `Thread(target=recorder.bind(work))`,
+        `pool.submit(recorder.bind(work), …)`. Sync or async; outside of any trace the function comes back as it is."""
+        log, frame = current_log.get(), open_frame_var.get()
+        if log is None:
+            return function
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def bound_async(*args: Any, **kwargs: Any) -> Any:
+                with _inside(log, frame):
+                    return await function(*args, **kwargs)
+
+            return bound_async  # type: ignore[return-value]
+        context = contextvars.copy_context()
+
+        @functools.wraps(function)
+        def bound(*args: Any, **kwargs: Any) -> Any:
+            return context.copy().run(function, *args, **kwargs)
+
+        return bound  # type: ignore[return-value]
+
+    def keep(self, trajectory: Trajectory) -> None:
+        """Takes a finished trajectory in: into memory, or to the end of the file."""
+        with self._lock:
+            if self.path is None:
+                self._kept.append(trajectory)
+                return
+            from ragkit.records.files import append_trajectory
+
+            append_trajectory(self.path, trajectory)
+
+    def say(self, text: str) -> None:
+        """A Python warning, once per recorder and text."""
+        with self._lock:
+            known = text in self._said
+            self._said.add(text)
+        if not known:
+            warnings.warn(text, stacklevel=4)
+
+    def count_orphan(self) -> None:
+        """One more list that belongs to no trace for sure."""
+        with self._lock:
+            self.orphans += 1
+        self.say(
+            "a search ran in a thread that carries no context while it was unclear which question it belongs to; "
+            "it was left out (recorder.orphans counts them). Mend it with recorder.bind(function)"
+        )
+
+
+class Instrumented:
+    """What `Recorder.instrument` gives back: a context manager whose end undoes it."""
+
+    def __init__(self, recorder: Recorder, obj: Any) -> None:
+        self._recorder = recorder
+        self._obj = obj
+
+    def __enter__(self) -> Any:
+        return self._obj
+
+    def __exit__(self, *error: object) -> None:
+        self._recorder.uninstrument(self._obj)
+
+
+def wrap_function(inner: F, stage: Stage | None, name: str) -> F:
+    """The function with a frame around each call."""
+
+    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        values = [*args, *kwargs.values()]
+        frame = open_frame("function", name, next((value for value in values if isinstance(value, str)), ""), stage)
+        if frame is not None:
+            frame.inputs = next((found for value in values if (found := _given_passages(value))), ())
+        return frame
+
+    if inspect.iscoroutinefunction(inner):
+
+        @functools.wraps(inner)
+        async def watched_async(*args: Any, **kwargs: Any) -> Any:
+            with framed(begin(args, kwargs)) as end:
+                return end(await inner(*args, **kwargs))
+
+        return watched_async  # type: ignore[return-value]
+
+    @functools.wraps(inner)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        with framed(begin(args, kwargs)) as end:
+            return end(inner(*args, **kwargs))
+
+    return watched  # type: ignore[return-value]
+
+
+@contextmanager
+def framed(frame: Any, read: Callable[[Any], tuple[Passage, ...]] = as_passages) -> Iterator[Callable[[Any], Any]]:
+    """Runs a block inside the frame; the block passes its result through the function it is given. A result that
+    cannot be read as passages is the app's own business: the app gets it, the step says why it holds no list."""
+    if frame is None:
+        yield lambda result: result
+        return
+    token = open_frame_var.set(frame)
+
+    def end(result: Any) -> Any:
+        try:
+            if hasattr(result, "__next__"):
+                raise DataError("expected a list of passages, got an iterator, which only the app may read")
+            frame.close(read(result))
+        except DataError as error:
+            frame.close(error=error)
+        return result
+
+    try:
+        yield end
+    except BaseException as error:
+        frame.close(error=error)
+        raise
+    finally:
+        open_frame_var.reset(token)
+
+
+@contextmanager
+def _inside(log: Any, frame: Any) -> Iterator[None]:
+    tokens = (current_log.set(log), open_frame_var.set(frame))
+    try:
+        yield
+    finally:
+        current_log.reset(tokens[0])
+        open_frame_var.reset(tokens[1])
+
+
+def _given_passages(value: Any) -> tuple[Passage, ...]:
+    if not isinstance(value, list | tuple) or not value or isinstance(value[0], str):
+        return ()
+    try:
+        return tuple(as_passage(item) for item in value)
+    except DataError:
+        return ()

@@ -1,0 +1,233 @@
+"""The trace of one question: what the user says by hand, and the finished trajectory. Assembling is in assemble.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ragkit.errors import DataError
+from ragkit.recording.log import Frame, Log, current_log, describe, open_frame_var
+from ragkit.recording.log import open_frame as _open_frame
+from ragkit.recording.passages import as_passages
+from ragkit.records.questions import Question, text_id
+from ragkit.records.trajectory import Retrieval, ScoreKind, Stage, Trajectory
+
+if TYPE_CHECKING:
+    from ragkit.recording.recorder import Recorder
+
+
+def current_trace() -> Trace | None:
+    """The trace that the calling code runs in, told by the context (also in tasks and threads that carry it on);
+    None outside of any, or once it has ended.
+
+    >>> current_trace() is None
+    True
+    """
+    log = current_log.get()
+    return None if log is None or log.closed else log.owner
+
+
+class Search:
+    """One search of an own pipeline, stage by stage; made by `Trace.search`. `result` gives the outermost list."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._last = time.perf_counter()
+
+    def stage(
+        self,
+        stage: Stage,
+        name: str,
+        passages: Any,
+        score_kind: ScoreKind = "unknown",
+        ms: float | None = None,
+        query: str | None = None,
+    ) -> None:
+        """A list beneath the outermost one, in the order they happen. `ms` is milliseconds, by default the time since
+        the block or the stage before it; `query` where it differs from the search's own."""
+        self._frame.lists += (self._retrieval(stage, name, passages, score_kind, ms, query),)
+
+    def result(
+        self,
+        stage: Stage,
+        name: str,
+        passages: Any,
+        score_kind: ScoreKind = "unknown",
+        ms: float | None = None,
+        query: str | None = None,
+    ) -> None:
+        """The list that the app got. Without it the last stage is taken for it."""
+        self._frame.result = self._retrieval(stage, name, passages, score_kind, ms, query)
+
+    def _retrieval(
+        self, stage: Stage, name: str, passages: Any, score_kind: ScoreKind, ms: float | None, query: str | None
+    ) -> Retrieval:
+        now = time.perf_counter()
+        taken, self._last = (now - self._last) * 1000, now
+        return Retrieval(
+            stage,
+            self._frame.query if query is None else query,
+            as_passages(passages),
+            name,
+            started=time.time() - taken / 1000,
+            ms=taken if ms is None else ms,
+            score_kind=score_kind,
+        )
+
+
+class Trace:
+    """What is seen while the app answers one question; made by `Recorder.trace`, used as a context manager.
+
+    What LangChain's callbacks and instrumented objects tell is recorded without a word. The methods are for what
+    they cannot see. An exception in the block is kept in `trajectory.error` and raised again.
+    """
+
+    def __init__(self, recorder: Recorder, question: str | Question, repeat: int) -> None:
+        if isinstance(question, str):
+            if not question.strip():
+                raise DataError("trace: expected a question, got an empty text")
+            question = Question(text_id(question), question)
+        if not isinstance(question, Question):
+            raise DataError(f"trace: expected a Question or its text, got {type(question).__name__}")
+        self.recorder = recorder
+        self.question = question
+        self.repeat = repeat
+        self.log = Log(self)
+        self.manual_context: Retrieval | None = None
+        self.manual_answer: str | None = None
+        self.error: str | None = None
+        self.ms: float | None = None
+        self.warnings: list[str] = []
+        self.notices: list[str] = []
+        self._begun = 0.0
+        self._finished: Trajectory | None = None
+        self._tokens: tuple[Token[Log | None], Token[Frame | None]] | None = None
+
+    def __enter__(self) -> Trace:
+        if self._tokens is not None or self.log.closed:
+            raise DataError(f"trace: question {self.question.id!r} is being traced or was; make a new trace")
+        self.log.go_live()
+        self._tokens = (current_log.set(self.log), open_frame_var.set(None))
+        self._begun = time.perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        from ragkit.recording.assemble import assemble
+
+        self.ms = (time.perf_counter() - self._begun) * 1000
+        self.log.end()
+        if self._tokens is not None:
+            try:
+                current_log.reset(self._tokens[0])
+                open_frame_var.reset(self._tokens[1])
+            except ValueError:  # left in another context than it was entered in; that context still sees it as ended
+                current_log.set(None)
+                open_frame_var.set(None)
+        if error is not None:
+            self.error = describe(error)
+        self._finished = assemble(self)
+        self.recorder.keep(self._finished)
+
+    def step(
+        self,
+        query: str,
+        passages: Any,
+        stage: Stage = "retrieve",
+        name: str = "",
+        score_kind: ScoreKind = "unknown",
+        turn: int | None = None,
+        ms: float | None = None,
+        stages: Sequence[Retrieval] = (),
+    ) -> None:
+        """A search that was made by hand: its query, the list that came back, and the `stages` beneath it.
+
+        An empty list is a search that found nothing, and stays visible. A list of stage rerank, filter or fuse
+        without `stages`, made of passages found before, is kept as the outermost list of the step it was made from.
+        Steps with the same `turn` ran in parallel; `ms` is milliseconds.
+        """
+        frame = self._manual_frame("step", name, query, stage)
+        frame.turn, frame.ms, frame.score_kind, frame.lists = turn, ms, score_kind, tuple(stages)
+        frame.close(as_passages(passages))
+        if ms is None:
+            frame.ms = None  # nobody measured it
+
+    @contextmanager
+    def search(self, query: str, turn: int | None = None, name: str = "") -> Iterator[Search]:
+        """One search of an own pipeline: `search.stage(…)` for each list on the way, `search.result(…)` for the last.
+
+        What callbacks and instrumented objects see inside the block is not recorded a second time; it counts only
+        where the block itself gives no list. An exception makes it a failed step.
+        """
+        frame = self._manual_frame("search", name, query, None)
+        frame.turn = turn
+        token = open_frame_var.set(frame)
+        try:
+            yield Search(frame)
+        except BaseException as error:
+            frame.close(error=error)
+            raise
+        finally:
+            open_frame_var.reset(token)
+            frame.close()
+
+    def context(self, passages: Any, ranked: bool = True) -> None:
+        """The passages that the answer is written from, where the app rewrites them or shows no prompt. An empty list
+        says "from nothing". `ranked=False` where their order means nothing (several searches one after the other)."""
+        self._open()
+        found = as_passages(passages)
+        self.manual_context = Retrieval("context", self.question.text, found, ranked=ranked, source="manual")
+
+    def answer(self, text: str) -> None:
+        """The app's answer, where it is not the output of a chain or model that was seen. The last call counts."""
+        self._open()
+        if not isinstance(text, str):
+            raise DataError(f"trace.answer: expected a text, got {type(text).__name__}")
+        self.manual_answer = text
+
+    def usage(self, **counts: float) -> None:
+        """Adds to what the app used: input_tokens, output_tokens, cost, or any name of your own."""
+        self._open()
+        self.log.add_usage(counts)
+
+    def warn(self, text: str) -> None:
+        """Keeps a warning with the trajectory (meta["warnings"]) and says it once per recorder."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+        self.recorder.say(text)
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The finished trajectory; a DataError before the `with` block has ended."""
+        if self._finished is None:
+            raise DataError(f"trace: question {self.question.id!r} has not ended; read trajectory after the with block")
+        return self._finished
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What was noticed so far, as it will stand in `trajectory.meta`."""
+        pairs = {"warnings": tuple(self.warnings), "notices": tuple(self.notices)}
+        return {key: value for key, value in pairs.items() if value}
+
+    def _open(self) -> None:
+        if self.log.closed or self._tokens is None:
+            state = "has ended" if self.log.closed else "has not begun (use it in a with statement)"
+            raise DataError(f"trace: question {self.question.id!r} {state}")
+
+    def _manual_frame(self, kind: Any, name: str, query: str, stage: Stage | None) -> Frame:
+        self._open()
+        token = None if current_log.get() is self.log else current_log.set(self.log)  # called from a raw thread
+        try:
+            frame = _open_frame(kind, name, query, stage)
+        finally:
+            if token is not None:
+                current_log.reset(token)
+        if frame is None or frame.log is not self.log:
+            frame = Frame(self.log, kind, name, query, stage)
+            self.log.frames.append(frame)
+        return frame
