@@ -1,0 +1,232 @@
+"""The one path of every model call: store, single flight, limits, retries, budget, ledger. Knows no metric's prompts.
+
+A gateway may be used from any event loop, again and again: what is bound to a loop lives in a `running()` block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Literal
+
+from ragkit.errors import JudgeError
+from ragkit.judge.attempts import Asker
+from ragkit.judge.calls import (
+    SYSTEM_MESSAGE,
+    Backend,
+    CallError,
+    ModelReply,
+    ModelRequest,
+    UnreachableError,
+    UnusableReplyError,
+)
+from ragkit.judge.ledger import Ledger
+from ragkit.judge.limits import Limits
+from ragkit.judge.replies import Schema, read_reply
+from ragkit.judge.settings import JudgeSettings
+from ragkit.judge.store import JudgementStore
+
+Check = Callable[[Any], None]
+"""Raises UnusableReplyError where a read reply is no answer to what was asked (a wrong count of verdicts, say)."""
+
+_LOST_AFTER = 8  # calls in a row that could not reach the server at all
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A usable reply: `data` fits the schema. `source`: asked now, found in the store, or shared with another call."""
+
+    data: Any
+    text: str
+    source: Literal["asked", "stored", "pooled"]
+
+
+@dataclass
+class _Run:
+    """What belongs to one event loop."""
+
+    asker: Asker
+    stack: AsyncExitStack
+    flights: dict[str, asyncio.Task[Reply]] = field(default_factory=dict)
+    users: int = 0
+
+
+class Gateway:
+    """Asks one model. `ledger` says what it cost; `stopped` is the error that ended the run, if one did.
+
+    Keys of stored replies hold the model, the endpoint, the parameters as asked, both messages, the schema and the
+    replicate number, so that nothing is answered by another model, and "ask three times" asks three times.
+    """
+
+    def __init__(self, backend: Backend, settings: JudgeSettings | None = None) -> None:
+        self.backend = backend
+        self.settings = settings or JudgeSettings()
+        self.store = JudgementStore(self.settings.store)
+        self.account = Ledger(self.settings.price, self.settings.max_calls, self.settings.budget)
+        self.limits = Limits(self.settings.rpm, self.settings.tpm)
+        self.stopped: JudgeError | None = None
+        self._identity = _digest({"format": 1, "system": SYSTEM_MESSAGE, **backend.identity})
+        self._runs: dict[asyncio.AbstractEventLoop, _Run] = {}
+        self._unreachable = 0
+
+    @property
+    def name(self) -> str:
+        """What the report calls the judge: its model."""
+        return self.backend.name
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that makes this judge's verdicts its own: model, endpoint, parameters, system message."""
+        return self._identity
+
+    def call_key(self, prompt: str, schema: Schema | None, replicate: int) -> str:
+        return _digest([self._identity, prompt, schema, replicate])
+
+    async def complete(self, prompt: str, schema: Schema | None, *, metric: str = "other", replicate: int = 0,
+                       check: Check | None = None) -> Reply:
+        """The model's answer to a prompt, as JSON that fits `schema` (or as text where that is None).
+
+        Raises CallError where the model does not deliver, JudgeError (BudgetExceeded) where the run has to stop.
+        """
+        key = self.call_key(prompt, schema, replicate)
+
+        def read(reply: ModelReply) -> Any:
+            if schema is None:
+                return reply.text
+            data = read_reply(reply.text, schema)
+            if check is not None:
+                check(data)
+            return data
+
+        stored = self._from_store(key, read)
+        if stored is not None:
+            self.account.count("stored", metric)
+            return stored
+        if self.stopped is not None:
+            raise self.stopped
+        if self.settings.frozen:
+            raise CallError("frozen: not in the store, and no new call is allowed")
+        async with self.running() as run:
+            flight = run.flights.get(key)
+            if flight is None:
+                request = ModelRequest((("system", SYSTEM_MESSAGE), ("user", prompt)), schema, self.settings.max_tokens)
+                flight = asyncio.create_task(self._fly(run, key, request, metric, read))
+                run.flights[key] = flight
+                flight.add_done_callback(lambda _: run.flights.pop(key, None))
+                return await _result(flight)
+            reply = await _result(flight)
+            self.account.count("pooled", metric)
+            return Reply(reply.data, reply.text, "pooled")
+
+    def _from_store(self, key: str, read: Callable[[ModelReply], Any]) -> Reply | None:
+        found = self.store.reply(key)
+        if found is None:
+            return None
+        try:
+            return Reply(read(found), found.text, "stored")
+        except UnusableReplyError:  # kept by a version that was content with less
+            return None
+
+    async def _fly(self, run: _Run, key: str, request: ModelRequest, metric: str,
+                   read: Callable[[ModelReply], Any]) -> Reply:
+        try:
+            reply, data = await run.asker.ask(request, metric, read)
+        except JudgeError as error:
+            self.stopped = self.stopped or error
+            raise
+        except CallError as error:
+            self.account.count("failed", metric)
+            self.account.failures[error.reason.split(":")[0].split("(")[0].strip()] += 1
+            self._note_unreachable(error)
+            raise
+        self._unreachable = 0
+        self.store.keep_reply(key, self.name, metric, reply)
+        return Reply(data, reply.text, "asked")
+
+    def _note_unreachable(self, error: CallError) -> None:
+        if not isinstance(error, UnreachableError):
+            return
+        self._unreachable += 1
+        if self._unreachable >= _LOST_AFTER and self.stopped is None:
+            self.stopped = JudgeError(f"judge {self.name}: {error.reason}; {self._unreachable} calls in a row were "
+                                      "lost, so the run was stopped; finished judgements are kept, start the server "
+                                      "and run the same command again")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[_Run]:
+        """Keeps the connection open for the calls inside. Blocks may nest and overlap; the last one closes it."""
+        loop = asyncio.get_running_loop()
+        run = self._runs.get(loop)
+        if run is None:
+            stack = AsyncExitStack()
+            connection = await stack.enter_async_context(self.backend.connect())
+            slots = asyncio.Semaphore(self.settings.concurrency)
+            run = _Run(Asker(connection, slots, self.limits, self.account, self.settings, lambda: self.stopped), stack)
+            run = self._runs.setdefault(loop, run)
+            if run.stack is not stack:  # another call opened one while this one waited
+                await stack.aclose()
+        run.users += 1
+        try:
+            yield run
+        finally:
+            run.users -= 1
+            if run.users == 0:
+                self._runs.pop(loop, None)
+                for flight in list(run.flights.values()):
+                    flight.cancel()
+                await run.stack.aclose()
+
+    async def check(self) -> None:
+        """One tiny request, to know before any work that the judge answers. JudgeError says what, where, how to mend.
+
+        It is counted as a call. Nothing is sent where no new call is allowed (`frozen`).
+        """
+        if self.settings.frozen:
+            return
+        request = ModelRequest((("user", "Reply with the digit 1."),), None, 256)
+        try:
+            async with self.running() as run:
+                await replace(run.asker, settings=replace(self.settings, attempts=2)).deliver(request, "check")
+        except CallError as error:
+            hint = ("is the server running, and is the URL right?" if isinstance(error, UnreachableError)
+                    else "nothing was judged; try again, or name another judge")
+            raise JudgeError(f"judge {self.name} at {self.backend.where}: {error.reason}; {hint}") from error
+
+    def close(self) -> None:
+        """Closes the store. Connections are closed by the runs that opened them."""
+        self.store.close()
+
+    def __enter__(self) -> Gateway:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def ledger(self) -> dict[str, Any]:
+        """What was asked, found and paid, with the judge's name and address: summary["judge"]. No key is in it."""
+        made = {"judge": self.name, "endpoint": self.backend.where, "fingerprint": self.fingerprint[:16],
+                **self.account.as_dict(), "dropped_parameters": list(self.backend.dropped())}
+        return {**made, "stopped": None if self.stopped is None else str(self.stopped)}
+
+
+async def _result(flight: asyncio.Task[Reply]) -> Reply:
+    """A shared flight's result; one waiter that is cancelled does not take the others' answer away."""
+    return await asyncio.shield(flight)
+
+
+def _digest(value: object) -> str:
+    data = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"), default=_plain)
+    return hashlib.sha256(data.encode()).hexdigest()
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"expected plain data, got {type(value).__name__}")

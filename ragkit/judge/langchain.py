@@ -1,0 +1,120 @@
+"""A judge over any LangChain chat model, asked with a plain `ainvoke`: nothing is injected that a provider may refuse.
+
+Models are known by what they offer (`ainvoke`), so nothing of langchain is imported here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragkit.judge.calls import CallError, ModelReply, ModelRequest, ParameterRefusedError, TransientError
+from ragkit.judge.faults import classify
+from ragkit.judge.settings import JudgeSettings
+
+_ROOM_FIELDS = ("max_tokens", "num_predict", "max_output_tokens")
+_TRUNCATED = ("length", "max_tokens", "max_output_tokens")
+_REFUSED = ("content_filter", "safety", "prohibited_content", "refusal")
+_NETWORK = re.compile(r"connect|timeout|timed out|event loop is closed|reset|disconnected|remoteprotocol|overloaded|"
+                      r"unavailable|internal server", re.I)
+
+
+@dataclass
+class LangChainModel:
+    """A chat model of LangChain. `fingerprint` tells it from others; parameters are the model's own fields."""
+
+    model: Any
+    fingerprint: str
+    settings: JudgeSettings
+    _dropped: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        for attribute in ("model_name", "model", "model_id", "deployment_name"):
+            value = getattr(self.model, attribute, None)
+            if isinstance(value, str) and value:
+                return value
+        return type(self.model).__name__
+
+    @property
+    def where(self) -> str:
+        return type(self.model).__name__
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {"kind": "langchain", "fingerprint": self.fingerprint}
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator[LangChainModel]:
+        yield self
+
+    def dropped(self) -> tuple[str, ...]:
+        return tuple(self._dropped)
+
+    async def send(self, request: ModelRequest) -> ModelReply:
+        messages = list(request.messages)
+        if "system" in self._dropped and len(messages) > 1 and messages[0][0] == "system":
+            messages = [(messages[1][0], f"{messages[0][1]}\n\n{messages[1][1]}"), *messages[2:]]
+        roles = {"user": "human", "assistant": "ai", "system": "system"}
+        try:
+            model = self._with_room(request.max_tokens)
+            message = await model.ainvoke([(roles[role], text) for role, text in messages])
+        except Exception as error:
+            raise self._meaning(error, messages[0][0] == "system") from error
+        return _reply(message)
+
+    def _with_room(self, max_tokens: int) -> Any:
+        """The model with room for a longer reply; its own setting stays where it is larger or there is none to set."""
+        for name in _ROOM_FIELDS:
+            own = getattr(self.model, name, None)
+            if isinstance(own, int) and 0 < own < max_tokens and max_tokens > self.settings.max_tokens:
+                return self.model.model_copy(update={name: max_tokens})
+        return self.model
+
+    def _meaning(self, error: Exception, system: bool) -> Exception:
+        """The error of calls.py that a provider's exception stands for: by its status where it has one."""
+        status = getattr(error, "status_code", None)
+        response = getattr(error, "response", None)
+        text = " ".join(str(error).split())
+        if not isinstance(status, int):
+            status = getattr(error, "code", None)
+        if not isinstance(status, int):
+            if re.search(r"rate.?limit|resource.?exhausted|too many requests", f"{type(error).__name__} {text}", re.I):
+                status = 429
+            elif isinstance(error, OSError | TimeoutError) or _NETWORK.search(f"{type(error).__name__} {text}"):
+                reachable = not re.search(r"connect", type(error).__name__, re.I)
+                return TransientError(f"{type(error).__name__}: {text[:300]}", unreachable=not reachable)
+            else:
+                return CallError(f"{type(error).__name__}: {text[:300]}", raw=text[:2000])
+        body = getattr(response, "text", None)
+        headers = dict(getattr(response, "headers", None) or {})
+        sent = {"temperature"} if getattr(self.model, "temperature", None) is not None else set()
+        sent |= {"system"} if system else set()
+        body = body if isinstance(body, str) and body else text
+        fault = classify(status, headers, body, frozenset(sent), self.where)
+        if isinstance(fault, ParameterRefusedError):
+            self._refuse(fault.parameter)
+        return fault
+
+    def _refuse(self, parameter: str) -> None:
+        if parameter not in self._dropped:
+            self._dropped.append(parameter)
+        if parameter != "system":
+            self.model = self.model.model_copy(update={parameter: None})
+
+
+def _reply(message: Any) -> ModelReply:
+    content = getattr(message, "content", message)
+    if isinstance(content, list):  # parts: text, reasoning, and others that are no answer
+        content = "".join(part if isinstance(part, str) else str(part.get("text") or "") for part in content
+                          if isinstance(part, str) or (isinstance(part, dict) and part.get("type") in (None, "text")))
+    meta = getattr(message, "response_metadata", None) or {}
+    finish = str(meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason") or "").lower()
+    extra = getattr(message, "additional_kwargs", None) or {}
+    usage = getattr(message, "usage_metadata", None) or {}
+    refusal = extra.get("refusal") or (finish if finish in _REFUSED else None)
+    return ModelReply(text=str(content or ""), truncated=finish in _TRUNCATED, refusal=refusal,
+                      tokens_in=usage.get("input_tokens"), tokens_out=usage.get("output_tokens"))

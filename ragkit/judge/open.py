@@ -1,0 +1,95 @@
+"""From a judge's name to a gateway: which client asks it. Asks nothing yet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from typing import Any
+
+from ragkit.errors import JudgeError, MissingPackageError
+from ragkit.judge.calls import Backend
+from ragkit.judge.endpoint import OPENAI_URL, OpenAIEndpoint
+from ragkit.judge.gateway import Gateway
+from ragkit.judge.langchain import LangChainModel
+from ragkit.judge.settings import JudgeSettings
+
+__all__ = ["JudgeSettings", "open_judge"]
+
+_FORMS = "expected PROVIDER:MODEL, http://host:port/v1#MODEL, or a model's name with the URL of its server"
+
+
+def open_judge(spec: Any, url: str | None = None, settings: JudgeSettings | None = None) -> Gateway:
+    """The gateway to a judge. `await gateway.check()` tells whether it answers.
+
+    `spec` is "openai:MODEL" (asked straight), "PROVIDER:MODEL" of langchain's init_chat_model, "http://host/v1#MODEL",
+    a model's name together with `url` (any OpenAI-compatible server), or a LangChain chat model itself. The key comes
+    from the environment (`settings.key_variable`, OPENAI_API_KEY by default) and is never kept.
+    Raises JudgeError for a spec that names no model, MissingPackageError where a provider's package is missing.
+
+    >>> open_judge("http://127.0.0.1:8000/v1#m").name
+    'm'
+    """
+    settings = settings or JudgeSettings()
+    return Gateway(_backend(spec, url, settings), settings)
+
+
+def _backend(spec: Any, url: str | None, settings: JudgeSettings) -> Backend:
+    if hasattr(spec, "ainvoke"):
+        if url:
+            raise JudgeError("judge: a chat model knows its own address; give the URL only with a model's name")
+        return LangChainModel(spec, model_fingerprint(spec), settings)
+    if not isinstance(spec, str) or not spec.strip():
+        where = f" for the server at {url}" if url else ""
+        raise JudgeError(f"judge: no model is named{where}; {_FORMS}")
+    spec = spec.strip()
+    if re.match(r"https?://", spec):
+        address, _, model = spec.partition("#")
+        return _endpoint(model, url or address, settings)
+    if url:
+        return _endpoint(spec.removeprefix("openai:"), url, settings)
+    provider, colon, model = spec.partition(":")
+    if not colon or not model:
+        raise JudgeError(f"judge {spec!r}: {_FORMS}")
+    if provider == "openai":
+        return _endpoint(model, os.environ.get("OPENAI_BASE_URL") or OPENAI_URL, settings)
+    if provider == "offline":
+        raise JudgeError(f"judge {spec!r}: the embedded judge has no gateway; it is asked with judge_offline")
+    return _langchain(spec, settings)
+
+
+def _endpoint(model: str, url: str, settings: JudgeSettings) -> OpenAIEndpoint:
+    url = url.strip().rstrip("/").removesuffix("/chat/completions")
+    if not re.match(r"https?://[^/\s]+", url):
+        raise JudgeError(f"judge: {url!r} is no address; expected http://host:port/v1")
+    if not model:
+        raise JudgeError(f"judge: no model is named for the server at {url}; {_FORMS}")
+    return OpenAIEndpoint(model, url, settings)
+
+
+def _langchain(spec: str, settings: JudgeSettings) -> LangChainModel:
+    from ragkit.models.chat import load_chat_model
+
+    try:
+        model = load_chat_model(spec, temperature=settings.temperature, max_tokens=settings.max_tokens)
+    except (JudgeError, MissingPackageError):
+        raise
+    except Exception as error:  # a missing key, an unknown provider: each package has errors of its own
+        raise JudgeError(f"judge {spec!r}: {' '.join(str(error).split())[:400]}") from error
+    return LangChainModel(model, model_fingerprint(model), settings)
+
+
+def model_fingerprint(model: Any) -> str:
+    """A hash of a LangChain model's class and identifying parameters. Keys are not among them."""
+    parameters = dict(getattr(model, "_identifying_params", None) or {})
+    for name in ("base_url", "openai_api_base", "endpoint", "azure_endpoint", "model", "model_name", "temperature"):
+        value = getattr(model, name, None)
+        if isinstance(value, str | int | float):
+            parameters[name] = value
+    parts = [f"{type(model).__module__}.{type(model).__qualname__}", {k: _plain(v) for k, v in parameters.items()}]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    return "secret" if "Secret" in type(value).__name__ else value

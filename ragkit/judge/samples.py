@@ -1,0 +1,37 @@
+"""What a judge is asked about: one question with its answer, contexts and reference. Asks nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from ragkit.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSample:
+    """One thing to judge. `key` is the caller's own name for it (question id, repeat, step, variant …).
+
+    `contexts` are the passages' texts in rank order; `contexts_ranked=False` says that their order means nothing.
+    `reference` is the reference answer that ragas sees. Two samples of the same content share their judgement.
+    """
+
+    key: tuple[Hashable, ...]
+    question: str
+    answer: str | None = None
+    contexts: tuple[str, ...] = ()
+    contexts_ranked: bool = True
+    reference: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.question.strip():
+            raise DataError(f"judge sample {self.key!r}: expected a non-empty question")
+
+
+def judge_text(text: str) -> str:
+    """The text as a judge is given it: lone surrogates, which no JSON request can carry, become U+FFFD.
+
+    >>> judge_text("a\\ud800b") == "a\\ufffdb"
+    True
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

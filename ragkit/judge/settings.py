@@ -1,0 +1,54 @@
+"""How a judge is asked: limits, time-outs, parameters, the store. Holds no key: keys come from the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ragkit.errors import DataError
+
+
+@dataclass(frozen=True)
+class JudgeSettings:
+    """What may be set about a judge. Times are in seconds, `price` in money per million tokens (in, out).
+
+    `store` None keeps the judgements in memory only. `frozen` allows no new call. `max_calls` counts every request
+    that is sent, `budget` money: neither is ever overrun. `temperature` None is not sent. `key_variable` names the
+    environment variable of the key. `embeddings` is what ragkit.models.embeddings.load_embedder takes.
+    """
+
+    store: Path | None = None
+    concurrency: int = 16
+    timeout: float = 60.0
+    attempts: int = 6  # requests for one reply while the server fails; a third of them may time out
+    reasks: int = 2  # further questions when a reply cannot be read or holds no offered verdict
+    backoff: float = 0.5  # the first wait; doubled each time, up to 30 s
+    rate_limit_wait: float = 600.0  # how long one call may wait for a rate limit in all
+    rpm: float | None = None
+    tpm: float | None = None
+    max_calls: int | None = None
+    budget: float | None = None
+    price: tuple[float, float] | None = None
+    frozen: bool = False
+    embeddings: Any = "minilm"
+    temperature: float | None = 0.0
+    max_tokens: int = 2048
+    largest_max_tokens: int = 16_384  # how far a truncated reply is asked again with more room
+    key_variable: str = "OPENAI_API_KEY"
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    extra_body: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        for name in ("concurrency", "timeout", "attempts", "max_tokens"):
+            if getattr(self, name) <= 0:
+                raise DataError(f"judge {name}: expected more than 0, got {getattr(self, name)}")
+        for name in ("rpm", "tpm", "max_calls", "budget"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise DataError(f"judge {name}: expected 0 or more, got {value}")
+        if self.budget is not None and self.price is None:
+            raise DataError("judge budget: the price of the model is unknown; give the price per million tokens, "
+                            "in and out, or limit the calls with max_calls")

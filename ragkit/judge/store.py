@@ -1,0 +1,122 @@
+"""The judgements on disk: every reply and every verdict, committed one by one, so that each is paid for once.
+
+SQLite in WAL mode: a kill at any moment loses only calls in flight; a power cut may lose the last moments, and breaks
+nothing. Prompts are not kept (their hash is in the key), nor is anything of a request's headers.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ragkit.errors import DataError
+from ragkit.judge.calls import ModelReply
+from ragkit.records.judgements import Score, Verdict
+
+FORMAT = "1"
+_TABLES = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, judge TEXT NOT NULL, metric TEXT NOT NULL,
+    reply TEXT NOT NULL, tokens_in INTEGER, tokens_out INTEGER, created REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, judge TEXT NOT NULL, metric TEXT NOT NULL,
+    status TEXT NOT NULL, reason TEXT, verdicts TEXT NOT NULL, n_calls INTEGER NOT NULL,
+    created REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS failures (key TEXT PRIMARY KEY, judge TEXT NOT NULL, metric TEXT NOT NULL,
+    reason TEXT NOT NULL, raw TEXT, created REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+class StoredVerdicts(NamedTuple):
+    """What was judged: the verdicts, or why there are none (`undefined`); and the calls that it took."""
+
+    verdicts: tuple[Verdict, ...]
+    undefined: str | None
+    n_calls: int
+
+
+class JudgementStore:
+    """A judgement file, or memory where `path` is None. Several threads and processes may use one file."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        try:
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            self._base = sqlite3.connect(str(path) if path else ":memory:", timeout=60, check_same_thread=False,
+                                         isolation_level=None)
+            self._base.execute("PRAGMA journal_mode=WAL")
+            self._base.execute("PRAGMA synchronous=NORMAL")
+            self._base.executescript(_TABLES)
+            self._base.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (FORMAT,))
+            found = self._base.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()[0]
+        except (sqlite3.Error, OSError) as error:
+            raise DataError(f"judgement store {path}: expected an SQLite file of ragkit that can be written, "
+                            f"got: {error}") from error
+        if found != FORMAT:
+            raise DataError(f"judgement store {path}: format {found}, this version reads format {FORMAT}")
+
+    def close(self) -> None:
+        with self._lock:
+            self._base.close()
+
+    def reply(self, key: str) -> ModelReply | None:
+        row = self._one("SELECT reply, tokens_in, tokens_out FROM calls WHERE key = ?", key)
+        return None if row is None else ModelReply(str(row[0]), tokens_in=row[1], tokens_out=row[2])  # type: ignore[arg-type]
+
+    def keep_reply(self, key: str, judge: str, metric: str, reply: ModelReply) -> None:
+        """The first one stays: two processes that asked the same thing agree on one reply."""
+        self._write("INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (key, judge, metric, _text(reply.text), reply.tokens_in, reply.tokens_out, time.time()))
+
+    def verdicts(self, key: str) -> StoredVerdicts | None:
+        row = self._one("SELECT verdicts, reason, n_calls FROM verdicts WHERE key = ?", key)
+        if row is None:
+            return None
+        made = tuple(Verdict(v[0], v[1], v[2], tuple(v[3])) for v in json.loads(str(row[0])))
+        return StoredVerdicts(made, None if row[1] is None else str(row[1]), int(str(row[2])))
+
+    def keep_verdicts(self, key: str, judge: str, metric: str, score: Score, found: StoredVerdicts) -> None:
+        """Keeps a judgement, and forgets an earlier failure of the same."""
+        rows = json.dumps([[v.value, v.subject, v.reason, v.flags] for v in found.verdicts], allow_nan=False)
+        with self._lock:
+            self._base.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                               (key, judge, metric, score.status, found.undefined, rows, found.n_calls, time.time()))
+            self._base.execute("DELETE FROM failures WHERE key = ?", (key,))
+
+    def keep_failure(self, key: str, judge: str, metric: str, reason: str, raw: str | None) -> None:
+        """A failed judgement, for reading; it is asked again by the next run."""
+        self._write("INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?)",
+                    (key, judge, metric, _text(reason), None if raw is None else _text(raw), time.time()))
+
+    def failures(self) -> list[tuple[str, str, str, str | None]]:
+        """(judge, metric, reason, raw reply) of what failed and was not mended since."""
+        with self._lock:
+            rows = self._base.execute("SELECT judge, metric, reason, raw FROM failures ORDER BY created").fetchall()
+        return [(str(j), str(m), str(r), None if raw is None else str(raw)) for j, m, r, raw in rows]
+
+    def note(self, name: str) -> str | None:
+        """A small fact kept with the judgements, such as the fingerprint of the embedding model."""
+        row = self._one("SELECT value FROM meta WHERE name = ?", name)
+        return None if row is None else str(row[0])
+
+    def keep_note(self, name: str, value: str) -> None:
+        self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    def _one(self, query: str, key: str) -> Sequence[object] | None:
+        with self._lock:
+            row: Sequence[object] | None = self._base.execute(query, (key,)).fetchone()
+            return row
+
+    def _write(self, statement: str, values: Sequence[object]) -> None:
+        with self._lock:
+            self._base.execute(statement, tuple(values))
+
+
+def _text(value: str) -> str:
+    return value.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate cannot be stored
