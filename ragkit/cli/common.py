@@ -1,0 +1,107 @@
+"""What the verbs share: exit codes, the judge's flags, progress on stderr, the summary at the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ragkit.evaluation.result import Evaluation
+    from ragkit.judge.settings import JudgeSettings
+
+WRONG_INPUT, PARTIAL, INTERNAL, INTERRUPTED = 2, 3, 70, 130
+
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option("-m", "--metrics", help="Metrics, such as ndcg@10,recall (repeatable, or with commas)."),
+]
+Out = Annotated[Path | None, typer.Option("--out", help="The run folder; an existing one resumes.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print summary.json to stdout, and nothing else.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="A seeded sample of so many questions.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the sample and of the intervals.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and do nothing.")]
+Judge = Annotated[str | None, typer.Option("--judge", help="Who judges, as provider:model, such as openai:gpt-5-mini.")]
+JudgeUrl = Annotated[
+    str | None, typer.Option("--judge-url", help="An OpenAI-compatible server (http://host/v1); the key comes from the "
+                             "environment.")
+]
+Embeddings = Annotated[str | None, typer.Option("--judge-embeddings", help="Embeddings for answer relevancy.")]
+Store = Annotated[Path | None, typer.Option("--store", help="The judgement store; by default in the run folder.")]
+Budget = Annotated[float | None, typer.Option("--budget", min=0, help="Most money the judge may cost.")]
+MaxCalls = Annotated[int | None, typer.Option("--max-calls", min=0, help="Most calls of the judge.")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="Judge calls at a time (16).")]
+Timeout = Annotated[float | None, typer.Option("--timeout", help="Seconds a judge call may take (60), then retried.")]
+Rpm = Annotated[float | None, typer.Option("--rpm", help="Judge requests a minute.")]
+Tpm = Annotated[float | None, typer.Option("--tpm", help="Judge tokens a minute.")]
+Frozen = Annotated[bool, typer.Option("--frozen", help="Allow no new judge call: use what is in the store.")]
+Column = Annotated[list[str] | None, typer.Option("--column", help="A column of the file, as question=Frage.")]
+NoText = Annotated[bool, typer.Option("--no-text", help="Write hashes instead of texts in all that can be shared.")]
+Variant = Annotated[str | None, typer.Option("--variant", help="Name of the variant; by default the folder's name.")]
+
+
+def complain(text: str) -> None:
+    """One line on stderr."""
+    print(f"ragkit: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201
+
+
+def say(text: str) -> None:
+    """A line on stdout."""
+    print(text)  # noqa: T201
+
+
+def judge_settings(base: JudgeSettings | None = None, **flags: Any) -> JudgeSettings:
+    """The settings with the flags that were given laid over them."""
+    from dataclasses import replace
+
+    from ragkit.judge.settings import JudgeSettings
+
+    given = {name: value for name, value in flags.items() if value is not None and value is not False}
+    return replace(base or JudgeSettings(), **given)
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Callable[[str, int | None], Callable[..., None]]]:
+    """Bars on stderr, none where it is no terminal. Yields a function (text, total) -> advance."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _text, _total: lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+
+        def start(text: str, total: int | None) -> Callable[..., None]:
+            task = bars.add_task(text, total=total)
+            return lambda *_: bars.advance(task)
+
+        yield start
+
+
+def finish(evaluation: Evaluation, as_json: bool, page: Path | None) -> None:
+    """Print the summary (or its JSON) and leave with 3 where something failed in part."""
+    if as_json:
+        say(json.dumps(evaluation.summary, ensure_ascii=True, allow_nan=False, indent=2))
+    else:
+        show(evaluation, page)
+    if evaluation.partial:
+        first = evaluation.data.failures[0]
+        complain(f"{len(evaluation.data.failures)} failures, first: question {first[0]}, {first[1]}: {first[2]}"
+                 + (f"; see {page}" if page else ""))
+        raise typer.Exit(PARTIAL)
+
+
+def show(evaluation: Evaluation, page: Path | None) -> None:
+    from ragkit.report.terminal import print_summary
+
+    print_summary(evaluation.data)
+    if page is not None:
+        say(f"Report: {page}")

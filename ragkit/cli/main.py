@@ -1,0 +1,49 @@
+"""The command `ragkit`: gathers the verbs and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from ragkit.cli import demo, doctor, init, labels, record, report, run, score
+from ragkit.cli.common import INTERNAL, INTERRUPTED, WRONG_INPUT, complain
+from ragkit.errors import RagkitError
+
+app = typer.Typer(
+    name="ragkit",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Tells where a RAG app fails: rank metrics of every step beside judge metrics, in one report.",
+)
+app.command("demo")(demo.demo)
+app.command("init")(init.init)
+app.command("doctor")(doctor.doctor)
+app.command("run")(run.run)
+app.command("record")(record.record)
+app.command("score")(score.score)
+app.command("report")(report.report)
+app.add_typer(labels.app, name="labels")
+
+
+def main() -> None:
+    """The console script. Exit codes: 0 fine, 2 wrong input, 3 failed in part, 70 internal error, 130 Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a console that cannot show a sign must not cost the run
+    try:
+        app()
+    except RagkitError as error:
+        complain(str(error))
+        sys.exit(WRONG_INPUT)
+    except KeyboardInterrupt:
+        complain("interrupted; what was finished is kept, the same command goes on from there")
+        sys.exit(INTERRUPTED)
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        complain("internal error: this is a fault of ragkit; please report it with the lines above")
+        sys.exit(INTERNAL)

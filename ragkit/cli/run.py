@@ -1,0 +1,113 @@
+"""`ragkit run`: ask every variant of an experiment, judge, score, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragkit.cli import common
+
+if TYPE_CHECKING:
+    from ragkit.cli.experiment import ExperimentRun, Variant
+    from ragkit.evaluation.result import Evaluation
+
+
+def run(
+    experiment: Annotated[Path, typer.Argument(metavar="EXPERIMENT.yaml", help="Written by `ragkit init`.")],
+    out: common.Out = None,
+    only: Annotated[str | None, typer.Option("--variant", help="Run this variant alone.")] = None,
+    metrics: common.Metrics = None,
+    judge: common.Judge = None,
+    judge_url: common.JudgeUrl = None,
+    judge_embeddings: common.Embeddings = None,
+    store: common.Store = None,
+    budget: common.Budget = None,
+    max_calls: common.MaxCalls = None,
+    concurrency: common.Concurrency = None,
+    timeout: common.Timeout = None,
+    rpm: common.Rpm = None,
+    tpm: common.Tpm = None,
+    frozen: common.Frozen = False,
+    limit: common.Limit = None,
+    seed: common.Seed = None,
+    no_text: common.NoText = False,
+    dry_run: common.DryRun = False,
+    as_json: common.AsJson = False,
+) -> None:
+    """Run an experiment: record the app or pipeline of every variant, score it, and write a report each.
+
+    The same command again goes on where it stopped: only what is missing or failed is asked.
+    """
+    from ragkit.cli.experiment import ExperimentRun
+
+    opened = ExperimentRun(experiment, out, limit, seed)
+    variants = opened.variants(only)
+    flags = {"embeddings": judge_embeddings, "store": store, "budget": budget, "max_calls": max_calls,
+             "concurrency": concurrency, "timeout": timeout, "rpm": rpm, "tpm": tpm, "frozen": frozen}
+    if dry_run:
+        for variant in variants:
+            for line in _plan(opened, variant, metrics, judge or judge_url):
+                common.say(line)
+        return
+    from ragkit.pipeline.build import PartCache
+
+    cache, done = PartCache(), list["Evaluation"]()
+    for variant in variants:
+        keywords = opened.judge(variant, judge, judge_url, flags) | {"include_text": not no_text}
+        done.append(_run_one(opened, variant, metrics or list(variant.experiment.metrics) or None, keywords, cache,
+                             as_json))
+    _finish(done, variants, as_json)
+
+
+def _run_one(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, keywords: dict[str, object],
+             cache: object, quiet: bool) -> Evaluation:
+    from ragkit.evaluation.evaluate import aevaluate, run_async
+
+    options = opened.options(variant) | keywords
+    questions = variant.experiment.limit or len(opened.data.questions)
+    with opened.app(variant, cache) as app, common.progress(quiet) as bar:  # type: ignore[arg-type]
+        asked = bar(f"{variant.name}: asking", questions * variant.experiment.repeats)
+        judged = bar(f"{variant.name}: judging", None) if options["judge"] or options["judge_url"] else None
+        return run_async(aevaluate(app, opened.source, metrics=metrics, out=variant.out, on_recorded=asked,
+                                   on_judged=judged, **options))
+
+
+def _finish(done: list[Evaluation], variants: list[Variant], as_json: bool) -> None:
+    if len(done) == 1:
+        common.finish(done[0], as_json, variants[0].out / "report.html")
+        return
+    if as_json:
+        import json
+
+        common.say(json.dumps([evaluation.summary for evaluation in done], allow_nan=False, indent=2))
+    else:
+        from ragkit.report.terminal import print_side_by_side
+
+        print_side_by_side([evaluation.summary for evaluation in done])
+        for evaluation, variant in zip(done, variants, strict=True):
+            common.say(f"{variant.name}: {evaluation.data.fix_first}")
+            common.say(f"Report: {variant.out / 'report.html'}")
+    partial = [variant.name for evaluation, variant in zip(done, variants, strict=True) if evaluation.partial]
+    if partial:
+        common.complain(f"failed in part: {', '.join(partial)}; the reports say where, the same command asks again")
+        raise typer.Exit(common.PARTIAL)
+
+
+def _plan(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, judge: str | None) -> list[str]:
+    from ragkit.evaluation.defaults import wanted_metrics
+    from ragkit.evaluation.plan import judge_calls, plan_lines
+
+    experiment = variant.experiment
+    questions = min(experiment.limit or len(opened.data.questions), len(opened.data.questions))
+    asked = questions * experiment.repeats
+    wanted = wanted_metrics(metrics or experiment.metrics or None, experiment.k_values)
+    pipeline = experiment.pipeline
+    depth = (pipeline.context_k or pipeline.k) if pipeline is not None else 5
+    who = judge or experiment.judge.model or experiment.judge.url
+    documents = len(opened.data.corpus or {})
+    counts = {"variant " + variant.name + ", questions": questions, "app calls": asked} | (
+        {"documents to index": documents} if pipeline is not None else {})
+    note = [] if pipeline is not None else [f"(judge calls guessed for {depth} contexts an answer)"]
+    return [*plan_lines(counts, judge_calls(wanted, [depth] * asked), who), *note]

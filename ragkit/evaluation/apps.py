@@ -1,0 +1,171 @@
+"""The app under test as one awaitable call: question in, answer out. Knows callables, Runnables, graphs, coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import importlib
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ragkit.errors import DataError, RagkitError
+from ragkit.records.questions import Question
+
+
+class App:
+    """Wraps whatever answers a question.
+
+    `target` is a function (sync or async) of the question's text, an object with `ainvoke` / `invoke` (LangChain,
+    LangGraph) or with `__call__`. `to_input` maps a Question to what the target takes; `to_answer` maps what it
+    returns to the answer's text. Without them a string goes in, or the messages of a LangGraph agent.
+    """
+
+    def __init__(
+        self,
+        target: Any,
+        to_input: Callable[[Question], Any] | None = None,
+        to_answer: Callable[[Any], str | None] | None = None,
+    ) -> None:
+        self.target = target
+        self._to_input = to_input
+        self._to_answer = to_answer
+        self._run = _runner(target)
+
+    async def answer(self, question: Question) -> str | None:
+        """The app's answer; whatever the app raises comes through."""
+        given = self._to_input(question) if self._to_input is not None else _default_input(self.target, question)
+        result = await self._run(given)
+        return self._to_answer(result) if self._to_answer is not None else answer_text(result)
+
+
+def load_app(call: str, args: Mapping[str, Any] | None = None) -> Any:
+    """Import `package.module:build` (the working directory is searched too) and call it with `args`.
+
+    Without args, a name that is itself an app (it has `invoke`, or takes one argument that must be given) is taken as
+    it is.
+    """
+    target = load_object(call)
+    if not args and (hasattr(target, "invoke") or _takes_a_question(target)):
+        return target
+    try:
+        return target(**(args or {}))
+    except RagkitError:
+        raise
+    except Exception as error:
+        raise DataError(f"app {call}: building it failed: {type(error).__name__}: {error}") from error
+
+
+def load_object(call: str) -> Any:
+    """The object that `package.module:name` names."""
+    module_name, _, name = call.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:  # a script beside the experiment is importable, as with python -m
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise DataError(f"app {call}: cannot import {module_name}: {error}; run from the folder it lies in") from error
+    except Exception as error:
+        raise DataError(f"app {call}: importing {module_name} failed: {type(error).__name__}: {error}") from error
+    found = getattr(module, name, None)
+    if found is None:
+        known = [key for key in vars(module) if not key.startswith("_") and callable(getattr(module, key))]
+        raise DataError(f"app {call}: {module_name} has no {name!r}; it has {', '.join(known) or 'no callable'}")
+    return found
+
+
+def answer_text(result: Any) -> str | None:
+    """The answer in what an app returned: a string, a message, a state with messages, a dict with a usual key."""
+    if result is None or isinstance(result, str):
+        return result
+    if isinstance(result, Mapping):
+        if result.get("messages"):
+            return answer_text(result["messages"][-1])
+        for key in ("answer", "output", "result", "response", "text", "output_text"):
+            if key in result:
+                return answer_text(result[key])
+        raise DataError(f"app: no answer in the returned keys {sorted(map(str, result))}; give to_answer")
+    content = getattr(result, "content", None)
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):  # content blocks of a chat model
+        parts = [b if isinstance(b, str) else b.get("text", "") for b in content if isinstance(b, (str, Mapping))]
+        return "".join(parts)
+    for name in ("text", "answer", "response"):
+        value = getattr(result, name, None)
+        if isinstance(value, str):
+            return value
+    raise DataError(f"app: expected a string as the answer, got {type(result).__name__}; give to_answer")
+
+
+def _default_input(target: Any, question: Question) -> Any:
+    """An agent's graph takes messages; everything else takes the text."""
+    schema = getattr(target, "builder", None)
+    channels = getattr(target, "channels", None) or getattr(schema, "channels", None)
+    if hasattr(target, "invoke") and channels and "messages" in channels:
+        history = [dict(message) for message in question.history]
+        return {"messages": [*history, {"role": "user", "content": question.text}]}
+    return question.text
+
+
+def _runner(target: Any) -> Callable[[Any], Any]:
+    if hasattr(target, "ainvoke"):
+        return target.ainvoke  # type: ignore[no-any-return]
+    if hasattr(target, "invoke"):
+        return _threaded(target.invoke)
+    if not callable(target):
+        raise DataError(f"app: expected a callable or an object with invoke, got {type(target).__name__}")
+    call = target if inspect.isroutine(target) else target.__call__
+    return target if inspect.iscoroutinefunction(call) else _threaded(target)  # type: ignore[no-any-return]
+
+
+def _threaded(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Run a blocking function in a daemon thread of its own: one that hangs must not keep the process from ending."""
+
+    async def run(given: Any) -> Any:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        context = contextvars.copy_context()
+
+        def settle(setter: Callable[[Any], None], value: Any) -> None:
+            if not done.done():
+                setter(value)
+
+        def work() -> None:
+            try:
+                value = context.run(function, given)
+            except BaseException as error:
+                outcome: tuple[Callable[[Any], None], Any] = (done.set_exception, _plain(error))
+            else:
+                outcome = (done.set_result, value)
+            with contextlib.suppress(RuntimeError):  # the loop is gone: the run was given up
+                loop.call_soon_threadsafe(settle, *outcome)
+
+        threading.Thread(target=work, name="ragkit-app", daemon=True).start()
+        result = await done
+        return await result if inspect.isawaitable(result) else result
+
+    return run
+
+
+def _plain(error: BaseException) -> BaseException:
+    """StopIteration cannot be set on a future, and SystemExit of an app must not end the run."""
+    if isinstance(error, (StopIteration, SystemExit, KeyboardInterrupt)):
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+def _takes_a_question(target: Any) -> bool:
+    if inspect.isclass(target):
+        return False
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    needed = [p for p in parameters if p.default is p.empty]
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in needed) == 1

@@ -1,0 +1,23 @@
+"""The metrics that are computed when none is named, and how a list of names becomes metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ragkit.metrics.registry import Metric, parse_all
+
+RANK = ("hit@1", "hit@3", "hit@5", "precision@5", "recall", "recall@5", "recall@10", "allhit", "precision_set", "mrr",
+        "map", "ndcg@5", "ndcg@10")
+TRAJECTORY = ("cumulative_recall", "marginal_recall", "novelty", "aucr", "steps_to_evidence", "step_efficiency",
+              "redundancy", "rerank_lift", "survival")
+KEYLESS = ("id_context_precision", "id_context_recall", "lexical_support", "lexical_coverage", "answer_f1",
+           "exact_match")
+RAGAS = ("context_precision", "context_recall", "faithfulness", "answer_relevancy")
+DEFAULT = RANK + TRAJECTORY + KEYLESS + RAGAS
+
+
+def wanted_metrics(names: Iterable[str] | str | None, k_values: Iterable[int] = ()) -> tuple[Metric, ...]:
+    """The metrics of these names, the default ones where there are none, and hit, recall, precision, ndcg at each k."""
+    given = [names] if isinstance(names, str) else list(names or ())
+    cuts = [f"{name}@{k}" for k in k_values for name in ("hit", "recall", "precision", "ndcg")]
+    return parse_all([*(given or DEFAULT), *cuts])

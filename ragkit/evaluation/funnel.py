@@ -1,0 +1,124 @@
+"""Evidence x answer, and where each gold passage was lost: the table that names whom to fix first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ragkit.metrics.trajectory import EvidencePath, fates
+from ragkit.records.judgements import Score
+
+OUTCOMES = {
+    "complete_right": "evidence complete, answer right",
+    "complete_wrong": "evidence complete, answer wrong",
+    "incomplete_wrong": "evidence incomplete, answer wrong",
+    "incomplete_right": "evidence incomplete, answer right",
+    "complete_unchecked": "evidence complete, answer not checked",
+    "incomplete_unchecked": "evidence incomplete, answer not checked",
+    "unanswerable_refused": "unanswerable, and the app said so",
+    "unanswerable_answered": "unanswerable, and the app answered all the same",
+    "unlabelled_right": "no labels, answer right",
+    "unlabelled_wrong": "no labels, answer wrong",
+    "unlabelled_unchecked": "no labels, answer not checked",
+    "failed": "the app failed",
+}
+_NOUNS = {
+    "not_in_index": "not in the index",
+    "never_retrieved": "never retrieved",
+    "lost_at_fuse": "lost at fusion",
+    "lost_at_rerank": "lost at re-ranking",
+    "lost_at_filter": "lost at a filter",
+    "lost_at_cut": "cut before the context",
+}
+
+
+@dataclass(frozen=True)
+class RightRule:
+    """When an answer counts as right: the judge's answer_accuracy where scored, else exact_match or answer_f1."""
+
+    threshold: float = 0.5
+
+    def __str__(self) -> str:
+        limit = f"{self.threshold:g}"
+        return (f"An answer counts as right where the judge's answer_accuracy is at least {limit}; where no judge "
+                f"scored it, where it equals a reference answer (exact_match) or its answer_f1 is at least {limit}.")
+
+
+def answer_right(scores: Mapping[str, Score], rule: RightRule) -> bool | None:
+    """Whether the answer is right; None where it cannot be checked (no reference, no answer, failed)."""
+    judged = scores.get("answer_accuracy")
+    if judged is not None and judged.value is not None:
+        return judged.value >= rule.threshold
+    exact, overlap = scores.get("exact_match"), scores.get("answer_f1")
+    if exact is not None and exact.value == 1:
+        return True
+    if overlap is not None and overlap.value is not None:
+        return overlap.value >= rule.threshold
+    return None
+
+
+def outcome(path: EvidencePath, refused: bool, failed: bool) -> str:
+    """The cell of evidence x answer of one trajectory, a key of OUTCOMES."""
+    if failed:
+        return "failed"
+    if path.label_state == "unanswerable":
+        return "unanswerable_refused" if refused else "unanswerable_answered"
+    right = {True: "right", False: "wrong", None: "unchecked"}[path.answer_right]
+    if path.label_state == "unlabelled":
+        return f"unlabelled_{right}"
+    return f"{'complete' if evidence_complete(path) else 'incomplete'}_{right}"
+
+
+def evidence_complete(path: EvidencePath) -> bool:
+    """Every relevant thing stands in the context (in the union of the steps where the context is unknown)."""
+    relevant = {gold for gold, grade in path.gold.items() if grade >= path.level}
+    seen = set(path.context) if path.context is not None else {name for step in path.steps for name in step}
+    return bool(relevant) and relevant <= seen
+
+
+def funnel(paths: Iterable[EvidencePath]) -> dict[str, int]:
+    """How many gold things ended at which stage, over all labelled trajectories; the counts add up to all gold."""
+    counts: Counter[str] = Counter()
+    for path in paths:
+        if path.label_state == "labelled":
+            counts.update(fates(path).values())
+    return dict(counts.most_common())
+
+
+def fix_first(outcomes: Mapping[str, int], lost: Mapping[str, int]) -> str:
+    """The one sentence of what to fix first, from the largest bad cell of evidence x answer.
+
+    `lost` counts the gold of the failing questions by where it was lost.
+    """
+    failed, total = outcomes.get("failed", 0), sum(outcomes.values())
+    labelled = sum(n for key, n in outcomes.items() if key.startswith(("complete", "incomplete")))
+    if failed and failed * 2 >= total:
+        return f"Fix the app itself first: it failed on {failed} of {total} questions, so little else can be read here."
+    retrieval = outcomes.get("incomplete_wrong", 0) + outcomes.get("incomplete_unchecked", 0)
+    generator = outcomes.get("complete_wrong", 0)
+    invented = outcomes.get("unanswerable_answered", 0)
+    worst = max(retrieval, generator, invented)
+    if labelled == 0 and invented == 0:
+        return "No question has relevance labels, so retrieval cannot be told from generation: label a few."
+    if worst == 0:
+        tail = f" {failed} questions failed in the app." if failed else ""
+        return f"Nothing stands out: on all {labelled} labelled questions evidence was complete, no answer wrong.{tail}"
+    if worst == generator and generator > retrieval:
+        return (f"Fix the generator first: on {generator} of {labelled} labelled questions all the evidence stood in "
+                "the context and the answer is still wrong.")
+    if worst == retrieval:
+        wrong = "and the answer is wrong" if outcomes.get("incomplete_wrong") else "(answers were not checked)"
+        return (f"Fix retrieval first: on {retrieval} of {labelled} labelled questions the evidence in the context is "
+                f"incomplete {wrong}; {_where(lost)}.")
+    asked = invented + outcomes.get("unanswerable_refused", 0)
+    return (f"Fix the refusals first: {invented} of {asked} questions that the documents cannot answer were answered "
+            "all the same.")
+
+
+def _where(lost: Mapping[str, int]) -> str:
+    counted = Counter({key: n for key, n in lost.items() if key in _NOUNS})
+    if not counted:
+        return "no stage can be named"
+    stage, count = counted.most_common(1)[0]
+    return f"{count} of {counted.total()} missing passages were {_NOUNS[stage]}"

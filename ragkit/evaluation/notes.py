@@ -1,0 +1,61 @@
+"""What a reader must know beside the numbers, in sentences: unknown labels, empty lists, copies, unknown contexts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ragkit.errors import DataError
+from ragkit.evaluation.join import listed
+from ragkit.evaluation.score import Scoring, final_list
+from ragkit.evaluation.table import ScoreRow
+from ragkit.records.labels import check_labels, require_known_labels
+from ragkit.records.questions import Dataset
+
+
+def label_notes(dataset: Dataset) -> list[str]:
+    """Notes on the labels; more than half of the gold unknown to the corpus is a DataError."""
+    if dataset.corpus is None:
+        return []
+    if not dataset.corpus:
+        raise DataError(f"{dataset.name}: the corpus is empty; expected at least one document, or no corpus at all")
+    report = check_labels(dataset, dataset.corpus.keys())
+    require_known_labels(report)
+    if not report.unknown:
+        return []
+    return [f"{len(report.unknown)} gold ids are in no document of the corpus: {listed(report.unknown)}; "
+            "see ragkit labels check"]
+
+
+def run_notes(scoring: Scoring, rows: Sequence[ScoreRow]) -> list[str]:
+    """What a reader must know beside the numbers: holes in the labels, empty lists, copies, unknown contexts."""
+    notes, report = [], scoring.projection.report
+    trajectories = scoring.trajectories
+    if report is not None:
+        notes.append(str(report))
+        if report.gone:
+            where = listed(list(dict.fromkeys(match.question_id for match in report.gone)))
+            notes.append(f"{len(report.gone)} gold texts match no known passage and count as not found: {where}")
+    empty = [t.question_id for t in trajectories if t.error is None and not final_list(t).passages]
+    if empty:
+        notes.append(f"{len(empty)} trajectories ended with no results: {listed(empty)}")
+    asked = [t for t in trajectories if t.error is None and not t.meta.get("not_asked")]
+    silent = [t.question_id for t in asked if not t.steps]
+    if silent:
+        notes.append(f"{len(silent)} of {len(trajectories)} trajectories answered without retrieval: {listed(silent)}")
+    copies = sum(len(p) - len(set(p)) for t in trajectories
+                 for p in [scoring.projection.names(t.question_id, final_list(t).passages)])
+    if copies:
+        notes.append(f"{copies} later copies of a {scoring.projection.unit} already in its list kept their place and "
+                     "gained nothing")
+    unions = sum(final_list(t).stage == "union" and bool(t.steps) for t in trajectories)
+    if unions:
+        notes.append(f"{unions} trajectories show no final context; the union of their steps stands for it, uncut")
+    single = sum(t.context is None and final_list(t).stage not in ("union", "context") for t in trajectories)
+    if single:
+        notes.append(f"{single} trajectories show no final context; their only list stands for it")
+    metadata = [str(w) for t in trajectories for w in t.meta.get("warnings", ())]
+    notes += [f"{text} ({count} times)" if count > 1 else text for text, count in Counter(metadata).most_common(5)]
+    if not any(row.labels != "none" for row in rows):
+        notes.append("no question has relevance labels: rank and trajectory metrics are undefined")
+    return notes

@@ -1,0 +1,206 @@
+"""The result of an evaluation, and how it is put together from trajectories, gold and judgements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragkit.evaluation import funnel, views
+from ragkit.evaluation.join import join
+from ragkit.evaluation.notes import label_notes, run_notes
+from ragkit.evaluation.runfolder import RunFolder
+from ragkit.evaluation.score import NO_JUDGE, Scorer, Scoring, final_list, judged_keys
+from ragkit.evaluation.summary import build_summary
+from ragkit.evaluation.table import FINAL, ScoreRow, to_frame, write_scores
+from ragkit.evaluation.units import Projection, project, projection_to_json
+from ragkit.judge.offline import AGREEMENT
+from ragkit.judge.samples import JudgeSample
+from ragkit.metrics.registry import Metric
+from ragkit.metrics.text import is_refusal
+from ragkit.records.files import write_json, write_text, write_trajectories
+from ragkit.records.judgements import Judgement
+from ragkit.records.questions import Dataset
+from ragkit.records.trajectory import Passage, Trajectory
+from ragkit.report.data import ReportData
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ragkit.judge.gateway import Gateway
+
+HOW_TO_JUDGE = "needs a judge: add --judge openai:gpt-5-mini (any provider:model), or --judge-url http://host/v1"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, on what, and by which rules."""
+
+    dataset: Dataset
+    metrics: tuple[Metric, ...]
+    variant: str = "run"
+    level: float = 1.0
+    rule: funnel.RightRule = field(default_factory=funnel.RightRule)
+    seed: int = 0
+    all_questions: bool = False
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores, summary and report of one variant.
+
+    `scores` is the tidy DataFrame (a row a question, step and metric), `summary` is summary.json, `data` is what the
+    report shows. `partial` says that the app or the judge failed on something.
+    """
+
+    plan: Plan
+    trajectories: tuple[Trajectory, ...]
+    scores: pd.DataFrame
+    summary: dict[str, Any]
+    data: ReportData
+    run: dict[str, Any]
+    outcomes: Mapping[tuple[str, int], str] = field(default_factory=dict)
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.data.failures)
+
+    def failures(self) -> pd.DataFrame:
+        """The questions to look at: a wrong answer, incomplete evidence, or something that failed; worst first."""
+        import pandas as pd
+
+        fine = {"complete_right", "complete_unchecked", "unanswerable_refused", "unlabelled_right",
+                "unlabelled_unchecked"}
+        failed = {question_id for question_id, _, _ in self.data.failures}
+        rows = [
+            {"question_id": t.question_id, "repeat": t.repeat, "outcome": funnel.OUTCOMES[self.outcomes[t.key]],
+             "question": t.question, "answer": t.answer, "error": t.error}
+            for t in self.trajectories
+            if self.outcomes[t.key] not in fine or t.question_id in failed
+        ]
+        columns = ["question_id", "repeat", "outcome", "question", "answer", "error"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def report(self, path: str | Path = "report.html") -> Path:
+        """Write the report; Markdown where the name ends in .md, else one self-contained HTML page."""
+        path = Path(path)
+        if path.suffix == ".md":
+            from ragkit.report.markdown import render_markdown
+
+            write_text(path, render_markdown(self.data))
+        else:
+            from ragkit.report.html import render_html
+
+            write_text(path, render_html(self.data))
+        return path
+
+    def save(self, folder: RunFolder, include_text: bool = True) -> None:
+        """Write all files of the run folder; run.json last, since it is what says that the run is whole."""
+        folder.path.mkdir(parents=True, exist_ok=True)
+        write_trajectories(folder.trajectories, self.trajectories, include_text=include_text)
+        write_scores(folder.scores, self.scores)
+        write_json(folder.summary, self.summary)
+        self.report(folder.html)
+        self.report(folder.markdown)
+        folder.write_run(self.run)
+
+
+async def assemble(
+    plan: Plan,
+    trajectories: Sequence[Trajectory],
+    gateway: Gateway | None = None,
+    run: Mapping[str, Any] | None = None,
+    gold: Projection | Sequence[Passage] | None = None,
+    on_judged: Callable[[], None] | None = None,
+) -> Evaluation:
+    """Join, project, judge and score. `gold` is a kept projection, or all passages of the index where it is known."""
+    joined = join(plan.dataset, trajectories, plan.all_questions)
+    labels = label_notes(plan.dataset)
+    kept = gold if isinstance(gold, Projection) else None
+    projection = kept or project(plan.dataset, joined.trajectories, None if isinstance(gold, Projection) else gold)
+    scoring = Scoring(plan.variant, plan.dataset, joined.trajectories, projection, plan.metrics, plan.level, plan.rule)
+    judgements = await _judge(scoring, gateway, on_judged)
+    scorer = Scorer(scoring, judgements)
+    rows = scorer.rows()
+    outcomes = {
+        t.key: funnel.outcome(scorer.paths[t.key], bool(t.answer) and is_refusal(t.answer or ""), t.error is not None)
+        for t in scoring.trajectories
+    }
+    states = plan.dataset.label_states()
+    summary = build_summary(plan.variant, rows, plan.metrics, scoring.trajectories, states, plan.seed)
+    counted = Counter(outcomes.values())
+    summary["outcomes"] = {key: counted[key] for key in funnel.OUTCOMES if counted[key]}
+    summary["judge"] = gateway.ledger if gateway is not None else {}
+    notes = [*labels, *joined.notes, *run_notes(scoring, rows), *views.steps_note(rows)]
+    record = {**(run or {}), "variant": plan.variant, "metrics": [metric.name for metric in plan.metrics],
+              "projection": projection_to_json(projection)}
+    data = ReportData(
+        summary=summary,
+        run=record,
+        fix_first=funnel.fix_first(counted, _lost(scorer, outcomes)),
+        rule=str(plan.rule),
+        unit=projection.unit,
+        metrics=views.metric_infos(plan.metrics),
+        rank_histogram=views.rank_histogram(scoring),
+        hit_curve={name: entry["mean"] for name, entry in summary["metrics"].items()
+                   if name.startswith("hit@") and entry["mean"] is not None},
+        step_reach=views.step_reach(scoring.trajectories),
+        fates=funnel.funnel(scorer.paths.values()),
+        rerank=views.rerank_counts(rows),
+        worst=views.QuestionViews(scoring, scorer, rows, outcomes, judgements).worst(),
+        failures=_failures(scoring, rows),
+        notes=tuple(notes),
+        agreement=tuple(AGREEMENT),
+        needs_judge=HOW_TO_JUDGE if any(row.reason == NO_JUDGE for row in rows) else "",
+    )
+    return Evaluation(plan, scoring.trajectories, to_frame(rows), summary, data, record, outcomes)
+
+
+async def _judge(
+    scoring: Scoring, gateway: Gateway | None, on_judged: Callable[[], None] | None
+) -> dict[tuple[tuple[Any, ...], str], Judgement] | None:
+    metrics = scoring.of_kind("judged")
+    if gateway is None or not metrics:
+        return None
+    from ragkit.judge.judging import judge_samples
+
+    samples = judge_samples_of(scoring)
+    return dict(await judge_samples(gateway, samples, metrics, on_judged))
+
+
+def judge_samples_of(scoring: Scoring) -> list[JudgeSample]:
+    """What the judge is asked about: the question, the answer, and the texts of the final context."""
+    samples = []
+    for trajectory in judged_keys(scoring, scoring.of_kind("judged")):
+        question = scoring.dataset.by_id[trajectory.question_id]
+        end = final_list(trajectory)
+        texts = [_text(passage, scoring.dataset) for passage in end.passages]
+        reference = question.answers[0] if question.answers else None
+        contexts = tuple(text for text in texts if text)
+        ranked = end.ranked and end.cuttable
+        samples.append(JudgeSample(trajectory.key, question.text, trajectory.answer, contexts, ranked, reference))
+    return samples
+
+
+def _text(passage: Passage, dataset: Dataset) -> str | None:
+    if passage.text is not None or dataset.corpus is None:
+        return passage.text
+    document = dataset.corpus.get(passage.id)
+    return None if document is None else document.content
+
+
+def _lost(scorer: Scorer, outcomes: Mapping[tuple[str, int], str]) -> dict[str, int]:
+    """Where the gold of the trajectories with incomplete evidence was lost."""
+    return funnel.funnel(path for key, path in scorer.paths.items() if outcomes[key].startswith("incomplete"))
+
+
+def _failures(scoring: Scoring, rows: Sequence[ScoreRow]) -> tuple[tuple[str, str, str], ...]:
+    """What failed: the app once a trajectory, and every step or judgement that failed on its own account."""
+    failed = [(t.question_id, "app", t.error) for t in scoring.trajectories if t.error is not None]
+    steps = [(t.question_id, f"step {s.index}", s.outermost.error) for t in scoring.trajectories for s in t.steps
+             if s.outermost.error is not None]
+    judged = [(r.question_id, r.metric, r.reason or "") for r in rows if r.step == FINAL and r.status == "failed"
+              and not (r.reason or "").startswith("app failed")]
+    return (*failed, *steps, *judged)

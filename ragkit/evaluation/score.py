@@ -1,0 +1,214 @@
+"""From trajectories to score rows: all rank metrics in one flat call, trajectory and answer metrics. Asks no model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragkit.evaluation.funnel import RightRule, answer_right
+from ragkit.evaluation.table import FINAL, ScoreRow
+from ragkit.evaluation.units import Projection
+from ragkit.metrics.answers import AnswerSample
+from ragkit.metrics.ranking import RankedIds, build_batch, score_batch
+from ragkit.metrics.registry import Definition, Metric
+from ragkit.metrics.trajectory import EvidencePath, StageList, score_path
+from ragkit.records.judgements import Judgement, Score
+from ragkit.records.questions import Dataset, Question
+from ragkit.records.trajectory import Passage, Trajectory
+
+NO_JUDGE = "needs a judge"
+_LABEL_REASONS = {"unanswerable": "declared unanswerable", "unlabelled": "unlabelled"}
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is scored, against what, and how."""
+
+    variant: str
+    dataset: Dataset
+    trajectories: tuple[Trajectory, ...]
+    projection: Projection
+    metrics: tuple[Metric, ...]
+    level: float = 1.0
+    rule: RightRule = field(default_factory=RightRule)
+
+    def of_kind(self, kind: str) -> tuple[Metric, ...]:
+        return tuple(metric for metric in self.metrics if metric.definition.kind == kind)
+
+
+@dataclass(frozen=True)
+class FinalList:
+    """What the answer was written from: the context, else the only list there was, else the union of all steps."""
+
+    passages: tuple[Passage, ...]
+    stage: str
+    ranked: bool = True
+    cuttable: bool = True
+
+
+def final_list(trajectory: Trajectory) -> FinalList:
+    """The list "at the end". A union of several steps has no cut: position k+1 in it is nobody's rank."""
+    if trajectory.context is not None:
+        return FinalList(trajectory.context.passages, "context", trajectory.context.ranked)
+    lists = [step.outermost for step in trajectory.steps if step.outermost.error is None]
+    if len(lists) == 1:
+        return FinalList(lists[0].passages, lists[0].stage, lists[0].ranked)
+    union = {passage.id: passage for found in reversed(lists) for passage in reversed(found.passages)}
+    order = dict.fromkeys(passage.id for found in lists for passage in found.passages)
+    return FinalList(tuple(union[passage_id] for passage_id in order), "union", cuttable=not order)
+
+
+def answer_sample(question: Question, trajectory: Trajectory) -> AnswerSample:
+    texts = tuple(passage.text for passage in final_list(trajectory).passages if passage.text is not None)
+    return AnswerSample(question.text, trajectory.answer, texts, question.answers)
+
+
+class Scorer:
+    """Scores one variant. `judgements` holds what a judge said, by (question id, repeat) and metric name."""
+
+    def __init__(self, scoring: Scoring, judgements: Mapping[tuple[tuple[Any, ...], str], Judgement] | None) -> None:
+        self._scoring = scoring
+        self._judgements = judgements
+        self._states = scoring.dataset.label_states()
+        self._questions = scoring.dataset.by_id
+        self.answers: dict[tuple[str, int], dict[str, Score]] = {}  # what the rule "right" looks at
+        self.paths: dict[tuple[str, int], EvidencePath] = {}
+
+    def rows(self) -> list[ScoreRow]:
+        """All rows: every step's list, the trajectory metrics, and the metrics at the end."""
+        for trajectory in self._scoring.trajectories:
+            self.answers[trajectory.key] = self._answer_scores(trajectory)
+            self.paths[trajectory.key] = self._path(trajectory)
+        result = self._ranking_rows()
+        for trajectory in self._scoring.trajectories:
+            result += self._trajectory_rows(trajectory)
+            result += self._answer_rows(trajectory)
+            result += self._judged_rows(trajectory)
+        return result
+
+    def _row(self, trajectory: Trajectory, step: str, stage: str, metric: str, score: Score, **more: Any) -> ScoreRow:
+        category = self._questions[trajectory.question_id].category
+        return ScoreRow(self._scoring.variant, trajectory.question_id, trajectory.repeat, category, step, stage, metric,
+                        score.value, score.status, score.reason, **more)
+
+    def _labels(self, trajectory: Trajectory) -> str:
+        return "gold" if self._states[trajectory.question_id] == "labelled" else "none"
+
+    def _ranking_rows(self) -> list[ScoreRow]:
+        scoring, metrics = self._scoring, self._scoring.of_kind("ranking")
+        if not metrics:
+            return []
+        places: list[tuple[Trajectory, str, str, str | None]] = []  # trajectory, step, stage, why it failed
+        rankings: list[RankedIds] = []
+        for trajectory in scoring.trajectories:
+            name, question_id = scoring.projection.names, trajectory.question_id
+            unlabelled = _LABEL_REASONS.get(self._states[question_id])
+            for step in trajectory.steps:
+                found = step.outermost
+                places.append((trajectory, str(step.index), found.stage, found.error and f"step failed: {found.error}"))
+                names = name(question_id, found.passages)
+                rankings.append(RankedIds(question_id, names, found.ranked, True, unlabelled))
+            end = final_list(trajectory)
+            failed = trajectory.error and f"app failed: {trajectory.error}"
+            places.append((trajectory, FINAL, end.stage, failed))
+            rankings.append(
+                RankedIds(question_id, name(question_id, end.passages), end.ranked, end.cuttable, unlabelled)
+            )
+        scores = score_batch(build_batch(rankings, scoring.projection.qrels, level=scoring.level), metrics)
+        rows = []
+        for (trajectory, step_name, stage, failed), line in zip(places, scores, strict=True):
+            labels = self._labels(trajectory)
+            for metric, score in zip(metrics, line, strict=True):
+                shown = Score.failed(failed) if failed else score
+                rows.append(self._row(trajectory, step_name, stage, metric.name, shown, labels=labels))
+        return rows
+
+    def _path(self, trajectory: Trajectory) -> EvidencePath:
+        scoring, question_id = self._scoring, trajectory.question_id
+        projection, state = scoring.projection, self._states[question_id]
+        steps = tuple(
+            () if step.outermost.error is not None else projection.names(question_id, step.outermost.passages)
+            for step in trajectory.steps
+        )
+        stages = tuple(
+            tuple(StageList(r.stage, projection.names(question_id, r.passages)) for r in step.retrievals)
+            for step in trajectory.steps
+        )
+        return EvidencePath(
+            steps=steps,
+            gold=projection.qrels.get(question_id, {}),
+            context=None if trajectory.context is None else projection.names(question_id, trajectory.context.passages),
+            context_ranked=trajectory.context is None or trajectory.context.ranked,
+            errors=tuple(step.outermost.error is not None for step in trajectory.steps),
+            stages=stages,
+            index_ids=projection.index_ids(question_id),
+            answer_right=answer_right(self.answers[trajectory.key], scoring.rule),
+            label_state=state,
+            level=scoring.level,
+        )
+
+    def _trajectory_rows(self, trajectory: Trajectory) -> list[ScoreRow]:
+        metrics = self._scoring.of_kind("trajectory")
+        if not metrics:
+            return []
+        labels = self._labels(trajectory)
+        rows = []
+        for name, outcome in score_path(self.paths[trajectory.key], metrics).items():
+            if isinstance(outcome, list):
+                for step, score in zip(trajectory.steps, outcome, strict=True):
+                    row = self._row(trajectory, str(step.index), step.outermost.stage, name, score, labels=labels)
+                    rows.append(row)
+                continue
+            shown = Score.failed(f"app failed: {trajectory.error}") if trajectory.error else outcome
+            rows.append(self._row(trajectory, FINAL, "trajectory", name, shown, labels=labels))
+        return rows
+
+    def _answer_scores(self, trajectory: Trajectory) -> dict[str, Score]:
+        """Every answer metric, and the judged ones: the rule for "right" may need some that nobody asked to see."""
+        from ragkit.metrics.registry import definitions
+
+        if trajectory.error:
+            failed = Score.failed(f"app failed: {trajectory.error}")
+            return {definition.name: failed for definition in definitions("answer")}
+        sample = answer_sample(self._questions[trajectory.question_id], trajectory)
+        scores = {d.name: _answer_score(d, sample) for d in definitions("answer")}
+        for (key, name), judgement in (self._judgements or {}).items():
+            if key == trajectory.key and name == "answer_accuracy":
+                scores[name] = judgement.score
+        return scores
+
+    def _answer_rows(self, trajectory: Trajectory) -> list[ScoreRow]:
+        scores = self.answers[trajectory.key]
+        from ragkit.judge.offline import OFFLINE_JUDGE
+
+        return [
+            self._row(trajectory, FINAL, "answer", metric.name, scores[metric.name], judge=OFFLINE_JUDGE)
+            for metric in self._scoring.of_kind("answer")
+        ]
+
+    def _judged_rows(self, trajectory: Trajectory) -> list[ScoreRow]:
+        rows = []
+        for metric in self._scoring.of_kind("judged"):
+            judgement = (self._judgements or {}).get((trajectory.key, metric.name))
+            if judgement is not None:
+                rows.append(
+                    self._row(trajectory, FINAL, "judge", metric.name, judgement.score, judge=judgement.judge,
+                              n_calls=judgement.n_calls, n_stored=judgement.n_stored)
+                )
+            elif trajectory.error and self._judgements is not None:
+                failed = Score.failed(f"app failed: {trajectory.error}")
+                rows.append(self._row(trajectory, FINAL, "judge", metric.name, failed))
+            else:
+                rows.append(self._row(trajectory, FINAL, "judge", metric.name, Score.undefined(NO_JUDGE)))
+        return rows
+
+
+def _answer_score(definition: Definition, sample: AnswerSample) -> Score:
+    score: Score = definition.function(sample)
+    return score
+
+
+def judged_keys(scoring: Scoring, metrics: Sequence[Metric]) -> list[Trajectory]:
+    """The trajectories that a judge can be asked about: those whose app did not fail and that were asked."""
+    return [t for t in scoring.trajectories if metrics and t.error is None and not t.meta.get("not_asked")]

@@ -1,0 +1,145 @@
+"""One run in the making: its data, its folder, its judge. Opens and checks them before any work, writes at the end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ragkit.errors import DataError
+from ragkit.evaluation.defaults import wanted_metrics
+from ragkit.evaluation.funnel import RightRule
+from ragkit.evaluation.options import Options
+from ragkit.evaluation.result import Evaluation, Plan, assemble
+from ragkit.evaluation.runfolder import COMPLETE, RUNNING, RunFolder, environment
+from ragkit.evaluation.units import Projection
+from ragkit.metrics.registry import parse_all
+from ragkit.records.questions import Dataset
+from ragkit.records.readers import load_dataset
+from ragkit.records.readers.beir import write_beir
+from ragkit.records.trajectory import Passage, Trajectory
+
+if TYPE_CHECKING:
+    from ragkit.judge.gateway import Gateway
+
+
+class Session:
+    """What `evaluate`, `score` and `report` share.
+
+    `identity` is what else makes the run what it is (the app, say): together with the data and the rules it must not
+    change in one folder.
+    """
+
+    def __init__(self, source: Any, out: str | Path | None, options: Options, identity: Mapping[str, Any]) -> None:
+        self.options = options
+        self.data = open_dataset(source, options)
+        self.folder = RunFolder(Path(out)) if out is not None else None
+        self.config = {
+            "dataset": self.data.fingerprints(), "level": options.level, "answer_threshold": options.answer_threshold,
+            "limit": options.limit, "seed": options.seed, **identity, **options.config,
+        }
+        self.known = self.folder.known(self.config) if self.folder is not None else {}
+        self._source = source
+
+    @classmethod
+    def for_app(cls, app: Any, source: Any, out: str | Path | None, options: Options) -> Session:
+        """The session of a run that asks an app: what is asked how often is part of what the run is."""
+        return cls(source, out, options, {"app": _described(app), "repeats": options.repeats})
+
+    def start(self) -> None:
+        """Say in run.json that work begins: from here on the folder is no finished run until `finish` says so."""
+        if self.folder is not None:
+            self.folder.path.mkdir(parents=True, exist_ok=True)
+            self.folder.write_run({**environment(), **self.known, "config": self.config, "state": RUNNING})
+
+    def plan(self, data: Dataset, metrics: str | Sequence[str] | None) -> Plan:
+        """What to measure: what was asked for, after what the folder holds already."""
+        wanted = wanted_metrics(metrics, self.options.k_values)
+        if self.known.get("metrics"):
+            wanted = tuple(dict.fromkeys([*parse_all(self.known["metrics"]), *wanted]))
+        own = self.folder.path.resolve().name if self.folder is not None else "run"
+        variant = self.options.variant or self.known.get("variant") or own
+        return Plan(data, wanted, variant, self.options.level, RightRule(self.options.answer_threshold),
+                    self.options.seed, self.options.all_questions)
+
+    @asynccontextmanager
+    async def judging(self, judge: Any) -> AsyncIterator[Gateway | None]:
+        """The judge, after it answered; None where nobody is to be asked. Closed whatever happens."""
+        if judge is None and self.options.judge_url is None:
+            yield None
+            return
+        from ragkit.judge.open import open_judge
+
+        settings = self.options.judge_settings
+        if settings.store is None and self.folder is not None:
+            settings = replace(settings, store=self.folder.store)
+        gateway = open_judge(judge, self.options.judge_url, settings)
+        try:
+            self._same_judge(gateway)
+            await gateway.check()
+            yield gateway
+        finally:
+            gateway.close()
+
+    def _same_judge(self, gateway: Gateway) -> None:
+        before = self.known.get("judge")
+        if before is not None and before["fingerprint"] != gateway.fingerprint:
+            raise DataError(f"{self.folder and self.folder.path}: was judged by {before['name']} at "
+                            f"{before['endpoint']}, now by {gateway.name} at {gateway.backend.where} (or with other "
+                            "parameters); choose another --out")
+
+    async def finish(
+        self,
+        plan: Plan,
+        trajectories: Sequence[Trajectory],
+        gateway: Gateway | None,
+        gold: Projection | Sequence[Passage] | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> Evaluation:
+        """Judge, score, and write the run folder."""
+        run = {
+            **environment(),
+            **({"started": self.known["started"]} if "started" in self.known else {}),
+            "config": self.config,
+            "state": COMPLETE,
+            "source": self._source_record(),
+            "judge": _judge_record(gateway) if gateway is not None else self.known.get("judge"),
+            **(more or {}),
+        }
+        evaluation = await assemble(plan, trajectories, gateway, run, gold, self.options.on_judged)
+        if self.folder is not None:
+            evaluation.save(self.folder, self.options.include_text)
+        return evaluation
+
+    def _source_record(self) -> dict[str, Any] | None:
+        """Where a later `ragkit report` finds the data set; one that came from memory is kept in the folder."""
+        where: dict[str, Any] = {"name": self.data.name, "split": self.options.split,
+                                 "columns": dict(self.options.columns or {})}
+        if isinstance(self._source, (str, Path)):
+            path = Path(self._source)
+            return {**where, "path": str(path.resolve()) if path.exists() else str(path)}
+        if self.folder is None:
+            return None
+        write_beir(self.folder.path / "dataset", self.data)
+        return {**where, "path": "dataset", "columns": {}}
+
+
+def open_dataset(source: Any, options: Options) -> Dataset:
+    """The data set, read; one without a question is a DataError."""
+    data = load_dataset(source, columns=options.columns, split=options.split)
+    if not data.questions:
+        raise DataError(f"{data.name}: no question in it; expected at least one")
+    return data
+
+
+def _described(app: Any) -> str:
+    """A name for the app in run.json; the command line gives the exact configuration through `config`."""
+    name = getattr(app, "__qualname__", None) or type(app).__qualname__
+    return f"{getattr(app, '__module__', type(app).__module__)}:{name}"
+
+
+def _judge_record(gateway: Gateway) -> dict[str, str]:
+    """Who judged, for run.json: what finds the stored verdicts again, and no key."""
+    return {"name": gateway.name, "endpoint": gateway.backend.where, "fingerprint": gateway.fingerprint}

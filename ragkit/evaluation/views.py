@@ -1,0 +1,190 @@
+"""What the report shows, as plain data: histograms, the worst questions with their steps, notes. Renders nothing."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from ragkit.evaluation.funnel import OUTCOMES
+from ragkit.evaluation.score import FinalList, Scorer, Scoring, final_list
+from ragkit.evaluation.table import FINAL, ScoreRow
+from ragkit.metrics.answers import support_details
+from ragkit.metrics.registry import Metric
+from ragkit.metrics.trajectory import fates
+from ragkit.records.judgements import Judgement
+from ragkit.records.questions import Question
+from ragkit.records.trajectory import Passage, Retrieval, Trajectory
+from ragkit.report.data import ListView, MetricInfo, PassageView, QuestionView, ScoreView, StepView
+
+WORST = 20  # questions shown in full
+_GROUPS = {"ranking": "rank", "trajectory": "trajectory", "judged": "judged", "answer": "answer"}
+_BADNESS = {"failed": 0, "incomplete_wrong": 1, "complete_wrong": 2, "unanswerable_answered": 3, "unlabelled_wrong": 4,
+            "incomplete_unchecked": 5, "incomplete_right": 6}
+
+
+def metric_infos(metrics: Sequence[Metric]) -> dict[str, MetricInfo]:
+    """What each metric's number means, from the registry."""
+    infos = {}
+    for metric in metrics:
+        d = metric.definition
+        infos[metric.name] = MetricInfo(metric.name, d.summary, d.range, d.direction, d.undefined, d.source,
+                                        _GROUPS[d.kind])
+    return infos
+
+
+def rank_histogram(scoring: Scoring) -> dict[str, int]:
+    """At which rank of the final list the relevant things stand, over all trajectories; "missed" is the rest."""
+    counts: Counter[str] = Counter()
+    for trajectory in scoring.trajectories:
+        grades = scoring.projection.qrels.get(trajectory.question_id, {})
+        relevant = {name for name, grade in grades.items() if grade >= scoring.level}
+        end = final_list(trajectory)
+        names = scoring.projection.names(trajectory.question_id, end.passages)
+        ranks = {name: rank for rank, name in reversed(list(enumerate(names, 1)))}
+        for name in relevant:
+            rank = ranks.get(name)
+            known = end.ranked and end.cuttable
+            counts["missed" if rank is None else _bin(rank) if known else "found, no order"] += 1
+    order = [*map(str, range(1, 11)), "11-20", "21-50", "51+", "found, no order", "missed"]
+    last = max((i for i, name in enumerate(order[:13]) if counts[name]), default=-1)
+    return {name: counts[name] for i, name in enumerate(order) if i <= last or name == "missed" or counts[name]}
+
+
+def _bin(rank: int) -> str:
+    if rank <= 10:
+        return str(rank)
+    return "11-20" if rank <= 20 else "21-50" if rank <= 50 else "51+"
+
+
+def rerank_counts(rows: Sequence[ScoreRow]) -> dict[str, int]:
+    """How many questions the re-ranker helped, hurt, or left as they were; empty where there is none."""
+    lifts: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row.step == FINAL and row.metric.split("@")[0] == "rerank_lift" and row.value is not None:
+            lifts[row.question_id].append(row.value)
+    if not lifts:
+        return {}
+    means = [sum(values) / len(values) for values in lifts.values()]
+    helped, hurt = sum(mean > 1e-12 for mean in means), sum(mean < -1e-12 for mean in means)
+    return {"helped": helped, "hurt": hurt, "unchanged": len(means) - helped - hurt}
+
+
+def step_reach(trajectories: Sequence[Trajectory]) -> dict[str, int]:
+    counts = Counter(str(step.index) for trajectory in trajectories for step in trajectory.steps)
+    return {step: counts[step] for step in sorted(counts, key=int)}
+
+
+def steps_note(rows: Sequence[ScoreRow]) -> list[str]:
+    """Steps to evidence in words: the share that reached it, and the median of those that did."""
+    found = [row for row in rows if row.step == FINAL and row.metric == "steps_to_evidence"]
+    counted = [row for row in found if row.status == "scored" or row.reason == "not reached"]
+    reached = [row.value for row in counted if row.value is not None]
+    if not reached:
+        return []
+    share = f"{len(reached)} of {len(counted)} labelled trajectories"
+    return [f"Complete evidence was reached by {share}, at step {median(reached):g} in the median of those that did."]
+
+
+class QuestionViews:
+    """Builds the view of one trajectory with its lists, gold, scores and verdicts."""
+
+    def __init__(
+        self,
+        scoring: Scoring,
+        scorer: Scorer,
+        rows: Sequence[ScoreRow],
+        outcomes: Mapping[tuple[str, int], str],
+        judgements: Mapping[tuple[tuple[Any, ...], str], Judgement] | None,
+    ) -> None:
+        self._scoring, self._scorer, self._outcomes = scoring, scorer, outcomes
+        self._judgements = judgements or {}
+        self._rows: dict[tuple[str, int], list[ScoreRow]] = defaultdict(list)
+        for row in rows:
+            self._rows[row.question_id, row.repeat].append(row)
+        self._states = scoring.dataset.label_states()
+
+    def worst(self, most: int = WORST) -> tuple[QuestionView, ...]:
+        """The questions to look at first: by outcome, then by recall and NDCG at the end."""
+        ordered = sorted(self._scoring.trajectories, key=self._badness)
+        return tuple(self.view(trajectory) for trajectory in ordered[:most])
+
+    def _badness(self, trajectory: Trajectory) -> tuple[int, float, float, str]:
+        values = {r.metric: r.value for r in self._rows[trajectory.key] if r.step == FINAL and r.value is not None}
+        rank = _BADNESS.get(self._outcomes[trajectory.key], 9)
+        ndcg = next((value for name, value in values.items() if name.startswith("ndcg")), 1.0)
+        return rank, values.get("recall", 1.0), ndcg, trajectory.question_id
+
+    def view(self, trajectory: Trajectory) -> QuestionView:
+        question = self._scoring.dataset.by_id[trajectory.question_id]
+        path, seen, steps = self._scorer.paths[trajectory.key], set[str](), []
+        for step in trajectory.steps:
+            lists = tuple(self._list(trajectory, r, seen, step.retrievals[i + 1:]) for i, r in
+                          enumerate(step.retrievals))
+            steps.append(StepView(step.index, step.turn, step.outermost.query, lists, step.ms))
+            seen |= set(self._scoring.projection.names(trajectory.question_id, step.outermost.passages))
+        end = final_list(trajectory)
+        return QuestionView(
+            id=trajectory.question_id,
+            text=question.text,
+            repeat=trajectory.repeat,
+            category=question.category,
+            label_state=self._states[trajectory.question_id],
+            outcome=OUTCOMES[self._outcomes[trajectory.key]],
+            answer=trajectory.answer,
+            references=question.answers,
+            error=trajectory.error,
+            steps=tuple(steps),
+            context=self._context(trajectory, end),
+            scores=tuple(self._score(row) for row in self._rows[trajectory.key] if row.step == FINAL),
+            fates=fates(path) if path.label_state == "labelled" else {},
+            warnings=tuple(str(warning) for warning in trajectory.meta.get("warnings", ())),
+            flags=self._flags(question, trajectory),
+            ms=trajectory.ms,
+        )
+
+    def _context(self, trajectory: Trajectory, end: FinalList) -> ListView:
+        known = trajectory.context
+        found = known if known is not None else Retrieval("union", passages=end.passages, ranked=end.cuttable)
+        return self._list(trajectory, found, set(), ())
+
+    def _list(
+        self, trajectory: Trajectory, found: Retrieval, seen: set[str], beneath: Sequence[Retrieval]
+    ) -> ListView:
+        name, question_id = self._scoring.projection.name, trajectory.question_id
+        relevant = {g for g, grade in self._scoring.projection.qrels.get(question_id, {}).items()
+                    if grade >= self._scoring.level}
+        views, here = [], set[str]()
+        for rank, passage in enumerate(found.passages, 1):
+            unit = name(question_id, passage)
+            views.append(self._passage(question_id, passage, rank, unit, relevant, (unit not in seen, unit in here)))
+            here.add(unit)
+        below = {name(question_id, p) for r in beneath for p in r.passages}
+        return ListView(found.stage, found.name, found.ranked, found.score_kind, tuple(views), found.error,
+                        tuple(sorted((below & relevant) - here)))
+
+    def _passage(
+        self, question_id: str, passage: Passage, rank: int, unit: str, relevant: set[str], marks: tuple[bool, bool]
+    ) -> PassageView:
+        new, copy = marks
+        text = passage.text
+        if text is None and self._scoring.dataset.corpus is not None:
+            document = self._scoring.dataset.corpus.get(passage.id)
+            text = document.content if document is not None else None
+        return PassageView(passage.id, rank, text, passage.doc_id, passage.score,
+                           self._scoring.projection.grade(question_id, passage), unit in relevant, new, copy)
+
+    def _score(self, row: ScoreRow) -> ScoreView:
+        judgement = self._judgements.get(((row.question_id, row.repeat), row.metric))
+        verdicts = tuple((v.subject, v.value, v.reason) for v in judgement.verdicts) if judgement else ()
+        raw = judgement.raw if judgement else None
+        return ScoreView(row.metric, row.step, row.value, row.status, row.reason, row.judge, verdicts, raw)
+
+    def _flags(self, question: Question, trajectory: Trajectory) -> tuple[str, ...]:
+        from ragkit.evaluation.score import answer_sample
+
+        if not trajectory.answer:
+            return ()
+        details = support_details(answer_sample(question, trajectory))
+        return tuple(dict.fromkeys(flag for detail in details for flag in detail.flags))
