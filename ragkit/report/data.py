@@ -69,7 +69,7 @@ class QuestionView:
     repeat: int
     category: str | None
     label_state: str
-    outcome: str  # evidence x answer, in words
+    outcome: str  # evidence x answer: a key of ragkit.report.labels.OUTCOMES, or words
     answer: str | None
     references: tuple[str, ...]
     error: str | None
@@ -99,17 +99,27 @@ class MetricInfo:
 class ReportData:
     """All that a report shows.
 
-    `summary` is summary.json: {"schema", "variant", "questions", "metrics": {name: {mean, low, high, worst, best,
-    n_scored, n_asked, n_undefined, n_failed, labels, reasons}}, "per_step": {"0": {...}}, "categories": {...},
-    "outcomes": {...}, "app": {...}, "judge": {...}}.
+    `summary` is summary.json: {"schema", "variant", "questions": {"asked", "labelled", "unanswerable", "unlabelled"},
+    "metrics": {name: {mean, low, high, worst, best, n_scored, n_asked, n_undefined, n_failed, labels, reasons}},
+    "per_step": {"0": {metric: {...same...}}}, "categories": {name: {metric: {...same...}}}, "outcomes": {...},
+    "app": {...}, "judge": {...}}. In it
+    - a metric may also have "median" and "share" (of the scored questions; steps_to_evidence has both);
+    - "reasons" is {reason: count}; the order of "metrics" is the order of the tables;
+    - "outcomes" counts questions under the keys of `ragkit.report.labels.OUTCOMES`;
+    - "app" is {"ms": {"mean", "median", "p95"}, "tokens": {"input", "output"}, "cost": {"total", "per_question"}};
+      null or an absent key is shown as "not recorded";
+    - "judge" is the ledger; nested mappings are flattened, and an unknown price is null, never 0.
+
+    Of `run` (run.json) the header shows "app", "dataset", "judge", "embedder", "started", "label", "git", "seeds",
+    "versions", "fingerprints" and "config", each a text, a number or a mapping, each where present.
     """
 
     summary: Mapping[str, Any]
-    run: Mapping[str, Any]  # run.json: config, versions, fingerprints, seeds, started
+    run: Mapping[str, Any]
     fix_first: str  # one sentence: what to fix first
     rule: str  # how an answer was taken as right, in words
     unit: str  # "chunk" or "document"
-    metrics: Mapping[str, MetricInfo]
+    metrics: Mapping[str, MetricInfo]  # by the name in the tables ("ndcg@5")
     rank_histogram: Mapping[str, int]  # "1", "2", ..., "11-20", "missed" -> relevant passages, final list
     hit_curve: Mapping[str, float]  # "hit@1" -> mean
     step_reach: Mapping[str, int]  # "0" -> trajectories that reached the step
@@ -120,3 +130,5 @@ class ReportData:
     notes: tuple[str, ...] = ()  # holes, unlabelled, copies, unknown ids: what a reader must know
     agreement: tuple[Mapping[str, Any], ...] = ()  # measured agreement of the keyless judge, rows of a table
     needs_judge: str = ""  # the line of how to give a judge, shown where RAGAS metrics have no value
+    lost_stages: Mapping[str, int] = field(default_factory=dict)  # incomplete and wrong: where the gold was lost
+    worst_rule: str = ""  # by what the worst questions were picked, and how many of how many are shown

@@ -1,0 +1,132 @@
+"""The report as one HTML page that needs nothing else: styles, script and plotly inside, no request leaves it.
+
+Everything that comes out of the data is escaped as it is written (`finalize`), not where somebody remembers to; the
+page's own scripts are named by their hash in a content security policy, so that no other script can run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from ragkit.errors import MissingPackageError
+from ragkit.report import labels, numbers, plots, rows, texts
+from ragkit.report.data import MetricInfo, QuestionView, ReportData
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_ANSWER_LENGTH = 1200
+
+
+class _Loose(dict[str, Any]):
+    """A mapping of a file whose absent keys read as None; misspelt names of templates stay errors elsewhere."""
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
+class TextStore:
+    """Long passage texts, each kept once a page however many lists show it."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+
+    def place(self, text: str) -> int | None:
+        """Where the whole text lies; None where its snippet is all of it."""
+        if len(text) <= texts.SNIPPET:
+            return None
+        return self._places.setdefault(text, len(self._places))
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self._places)
+
+
+def render_html(data: ReportData) -> str:
+    """The whole page as text, to be written as utf-8."""
+    script, plotly, style = _asset("report.js"), _plotly(), _asset("report.css")
+    figures = plots.figures(data)
+    page = _environment().get_template("report.html.jinja").render(
+        data=data, summary=_Loose(data.summary), run=_Loose(data.run),
+        questions=_Loose(data.summary.get("questions") or {}), rows=rows, labels=labels, numbers=numbers,
+        figures=figures, plot_data=texts.embedded_json({name: figure.spec for name, figure in figures.items()}),
+        store=TextStore(), sections=sections(data), definitions=definitions(data), answer_length=_ANSWER_LENGTH,
+        style=Markup(style), script=Markup(script), plotly=Markup(plotly) if figures else "",  # noqa: S704  (our own)
+        policy=_policy([script, plotly] if figures else [script]),
+    )
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def sections(data: ReportData) -> list[tuple[str, str]]:
+    """The sections that this report has, as (id, title), in their order."""
+    summary = data.summary
+    present = (
+        ("fix-first", "What to fix first", True),
+        ("headline", "Headline numbers", True),
+        ("ranks", "Ranks", bool(data.hit_curve or data.rank_histogram)),
+        ("steps", "Step by step", bool(summary.get("per_step"))),
+        ("lost", "Where gold was lost", bool(data.fates)),
+        ("reranker", "The re-ranker", bool(rows.rerank_parts(data))),
+        ("categories", "By category", bool(summary.get("categories"))),
+        ("app", "The app", True),
+        ("judge", "The judge", bool(summary.get("judge") or data.agreement or data.needs_judge)),
+        ("questions", "Worst questions", bool(data.worst)),
+        ("failures", "Failures", bool(data.failures)),
+        ("notes", "Notes", bool(data.notes)),
+        ("definitions", "Definitions", bool(data.metrics)),
+    )
+    return [(name, title) for name, title, there in present if there]
+
+
+def definitions(data: ReportData) -> list[tuple[str, str, list[tuple[list[str], MetricInfo]]]]:
+    """The definitions by group: (title, about, [(names that share one definition, the definition)])."""
+    grouped: dict[str, dict[tuple[Any, ...], tuple[list[str], MetricInfo]]] = {group: {} for group in labels.GROUPS}
+    for name, info in data.metrics.items():
+        same = (name.partition("@")[0], info.summary, info.range, info.direction, info.undefined, info.source)
+        group = grouped[info.group if info.group in grouped else "other"]
+        group.setdefault(same, ([], info))[0].append(name)
+    return [(*labels.GROUPS[group], list(found.values())) for group, found in grouped.items() if found]
+
+
+def question_anchor(question: QuestionView) -> str:
+    """The id of a question on the page; the same question has the same one in every report."""
+    return texts.anchor("q", question.id, question.repeat)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=_finalized,
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.do"],
+    )
+    environment.filters.update(attr=texts.attribute, shortened=texts.shortened, anchor=texts.anchor)
+    environment.globals["question_anchor"] = question_anchor
+    return environment
+
+
+def _finalized(value: object) -> object:
+    """What a template may write: texts made safe and visible, nothing for None."""
+    if type(value) is str:
+        return texts.visible(value)
+    return "" if value is None else value
+
+
+def _policy(scripts: list[str]) -> str:
+    digests = (base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in scripts)
+    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def _asset(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _plotly() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise MissingPackageError("plotly", "all", "the report page") from error
+    return str(get_plotlyjs())

@@ -1,0 +1,131 @@
+"""The words of a report: what outcomes, fates and groups are called, and which numbers stand first. No numbers here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+
+class Outcome(NamedTuple):
+    """One cell of evidence x answer: its words, whose it is, and the colour of its chip."""
+
+    title: str
+    owner: str
+    tone: str
+
+
+OUTCOMES: Mapping[str, Outcome] = {
+    "complete_right": Outcome("evidence complete, answer right", "it works", "good"),
+    "complete_wrong": Outcome("evidence complete, answer wrong", "the generator’s", "warn"),
+    "complete_unchecked": Outcome("evidence complete, answer not checked", "retrieval is fine", "plain"),
+    "incomplete_right": Outcome("evidence incomplete, answer right", "memory, or a label hole", "info"),
+    "incomplete_wrong": Outcome("evidence incomplete, answer wrong", "retrieval’s", "bad"),
+    "incomplete_unchecked": Outcome("evidence incomplete, answer not checked", "retrieval’s", "bad"),
+    "unlabelled_right": Outcome("evidence not labelled, answer right", "no gold to check", "good"),
+    "unlabelled_wrong": Outcome("evidence not labelled, answer wrong", "no gold to check", "warn"),
+    "unlabelled_unchecked": Outcome("evidence not labelled, answer not checked", "nothing to check", "plain"),
+    "unanswerable_refused": Outcome("unanswerable, and the app refused", "it works", "good"),
+    "unanswerable_answered": Outcome("unanswerable, and the app answered", "the generator’s", "warn"),
+    "failed": Outcome("the app failed", "the app’s", "failed"),
+}
+MATRIX = (("complete", "Evidence complete"), ("incomplete", "Evidence incomplete"))
+ANSWERS = (("right", "Answer right"), ("wrong", "Answer wrong"), ("unchecked", "Answer not checked"))
+
+GROUPS: Mapping[str, tuple[str, str]] = {
+    "rank": ("Rank, at the end", "The context that the answer was written from, against the gold passages."),
+    "trajectory": ("Trajectory", "All steps of a question together, against the same gold."),
+    "judged": ("RAGAS, judged", "A model read question, context and answer and gave verdicts."),
+    "answer": ("Keyless", "Computed from gold ids, words and reference answers; no model is asked."),
+    "other": ("Other", "Metrics whose definition this report was not given."),
+}
+SIDES = (
+    ("Retrieval", "rank metrics", ("rank", "trajectory"), (
+        "hit@5", "recall", "recall@5", "allhit", "precision@5", "mrr", "map", "ndcg@5", "ndcg@10", "aucr@5",
+        "survival")),
+    ("Answer", "judge and keyless metrics", ("judged", "answer", "other"), (
+        "faithfulness", "answer_relevancy", "context_precision", "context_recall", "lexical_support",
+        "lexical_coverage", "answer_f1", "exact_match", "id_context_precision", "id_context_recall")),
+)
+STEP_METRICS = ("recall", "ndcg", "ndcg@10", "ndcg@5", "mrr", "precision@5", "cumulative_recall", "marginal_recall",
+                "novelty")
+STEP_CURVE = ("recall", "ndcg", "ndcg@10", "ndcg@5", "cumulative_recall")
+CATEGORY_METRICS = ("recall", "allhit", "mrr", "ndcg@10", "faithfulness", "context_recall", "answer_relevancy",
+                    "lexical_support", "answer_f1", "exact_match")
+QUESTION_METRICS = ("recall", "ndcg@10", "ndcg@5", "mrr", "faithfulness", "lexical_support", "answer_f1")
+
+GUIDE = (
+    ("hit@k", "did anything useful come back; quick to explain, blind to order"),
+    ("mrr", "one passage answers the question. It is the mean of 1 / rank of the first relevant passage: 0.5 means a "
+            "harmonic mean of the first ranks of 2, not “usually rank 2”"),
+    ("recall@k and allhit@k", "the answer needs several passages; any-hit stays high while complete evidence "
+                              "collapses"),
+    ("precision@k", "how much noise goes into the prompt"),
+    ("map", "binary labels, and all relevant passages should stand high"),
+    ("ndcg@k", "graded labels, or the fine order matters. Better ndcg at the same hit rate means that questions that "
+               "already worked got better while the failing ones still fail"),
+)
+FATES: Mapping[str, str] = {
+    "not_in_index": "not in the index", "never_retrieved": "never retrieved", "lost_at_fuse": "lost at the fusion",
+    "lost_at_rerank": "lost at the re-ranker", "lost_at_filter": "lost at the filter", "lost_at_cut": "lost at the cut",
+    "in_context": "in the context", "in_context_wrong": "in the context, answer wrong",
+    "in_context_right": "in the context, answer right",
+}
+STAGES: Mapping[str, str] = {
+    "retrieve": "retriever", "rerank": "re-ranker", "filter": "filter", "fuse": "fusion", "context": "context",
+    "union": "union", "other": "other stage",
+}
+SCORE_HEADS: Mapping[str, tuple[str, str]] = {
+    "similarity": ("Similarity", "larger is nearer"),
+    "distance": ("Distance", "smaller is nearer"),
+}
+STATES: Mapping[str, str] = {
+    "labelled": "labelled", "unanswerable": "declared unanswerable", "unlabelled": "unlabelled",
+}
+
+
+def outcome(key: str) -> Outcome:
+    """The words of an outcome; an unknown key is taken as words.
+
+    >>> outcome("complete_wrong").owner, outcome("no idea").title
+    ('the generator’s', 'no idea')
+    """
+    return OUTCOMES.get(key) or Outcome(words(key), "", "plain")
+
+
+def words(key: str) -> str:
+    """A key as words.
+
+    >>> words("never_retrieved")
+    'never retrieved'
+    """
+    return key.replace("_", " ")
+
+
+def fate(key: str) -> str:
+    """The words of a gold passage's fate.
+
+    >>> fate("lost_at_rerank"), fate("lost_at_budget")
+    ('lost at the re-ranker', 'lost at budget')
+    """
+    return FATES.get(key) or words(key)
+
+
+def fate_tone(key: str) -> str:
+    """The colour of a fate: good in the context, warn there with a wrong answer, lost, bad when never seen.
+
+    >>> fate_tone("in_context"), fate_tone("lost_at_rerank")
+    ('good', 'lost')
+    """
+    if key.startswith("in_context"):
+        return "warn" if key.endswith("wrong") else "good"
+    return "lost" if key.startswith("lost") else "bad" if key.startswith("never") else "plain"
+
+
+def chosen(names: Iterable[str], preferred: Iterable[str]) -> list[str]:
+    """Those of the preferred names that exist, in the preferred order.
+
+    >>> chosen(["mrr", "hit@1"], ["hit@1", "map", "mrr"])
+    ['hit@1', 'mrr']
+    """
+    present = set(names)
+    return [name for name in preferred if name in present]

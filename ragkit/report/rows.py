@@ -1,0 +1,299 @@
+"""Rows of a report's tables as finished texts, the same for the page, Markdown and the console. Computes no figure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ragkit.report import labels, numbers, texts
+from ragkit.report.data import MetricInfo, QuestionView, ReportData, ScoreView
+
+NEEDS_JUDGE = "needs a judge"
+Cell = tuple[str, labels.Outcome]  # how many questions, and what they have in common
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One metric's summary in words. `bar` places low, mean, high on the metric's range in percent, for drawing."""
+
+    name: str
+    group: str
+    title: str  # the definition, for hovering
+    mean: str
+    interval: str
+    scored: str
+    undefined: str
+    failed: str
+    reasons: tuple[tuple[str, str], ...]  # times, reason
+    ends: str  # worst to best, when some failed
+    labels: str
+    note: str
+    needs_judge: bool
+    bar: tuple[float, float, float] | None
+
+    @property
+    def anchor(self) -> str:
+        return texts.anchor("m", self.name)
+
+
+@dataclass(frozen=True)
+class MetricGroup:
+    """Metrics of one kind; `shared` are the reasons that most of its rows have in common, to be said once."""
+
+    title: str
+    about: str
+    rows: tuple[MetricRow, ...]
+    shared: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """The metrics of one step, over the trajectories that reached it; None where the step has no such metric."""
+
+    step: str
+    reached: str
+    cells: tuple[MetricRow | None, ...]
+
+
+@dataclass(frozen=True)
+class CategoryRow:
+    """The metrics of one category of questions."""
+
+    name: str
+    cells: tuple[MetricRow | None, ...]
+
+
+@dataclass(frozen=True)
+class QuestionScores:
+    """One metric of one question: a score for each of the steps (None where it has none), and those to be explained."""
+
+    metric: str
+    cells: tuple[ScoreView | None, ...]
+    explained: tuple[ScoreView, ...]  # with verdicts, or with the raw reply of a failed one
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a stacked bar."""
+
+    name: str
+    count: str
+    weight: int
+    tone: str
+
+
+def metric_row(data: ReportData, name: str, figures: Mapping[str, Any]) -> MetricRow:
+    """The row of one metric from its figures in summary.json."""
+    info = data.metrics.get(name)
+    reasons = figures.get("reasons") or {}
+    pairs = reasons.items() if isinstance(reasons, Mapping) else [(str(reasons), None)]
+    failed, undefined = figures.get("n_failed"), figures.get("n_undefined")
+    return MetricRow(
+        name=name,
+        group=info.group if info is not None and info.group in labels.GROUPS else "other",
+        title=definition(info),
+        mean=numbers.number(figures.get("mean")),
+        interval=numbers.interval(figures.get("low"), figures.get("high")),
+        scored=numbers.of(figures.get("n_scored"), figures.get("n_asked")),
+        undefined=numbers.count(undefined) if undefined else "",
+        failed=numbers.count(failed) if failed else "",
+        reasons=tuple((numbers.count(times) if times is not None else "", str(reason)) for reason, times in pairs),
+        ends=numbers.interval(figures.get("worst"), figures.get("best")) if failed else "",
+        labels=str(figures.get("labels") or ""),
+        note=_note(name, info, figures),
+        needs_judge=not figures.get("n_scored") and any(str(reason) == NEEDS_JUDGE for reason, _ in pairs),
+        bar=_bar(info, figures),
+    )
+
+
+def _note(name: str, info: MetricInfo | None, figures: Mapping[str, Any]) -> str:
+    """What must stand beside the number: direction, range, how MRR is read, how many reached the goal."""
+    notes = []
+    if "share" in figures and numbers.known(figures["share"]) is not None:
+        notes.append(f"reached by {numbers.percent(figures['share'])}, median {numbers.plain(figures.get('median'))}")
+    if name.partition("@")[0] == "mrr" and numbers.known(figures.get("mean")):
+        notes.append(numbers.harmonic_rank(figures.get("mean")))
+    if info is not None and info.direction == "lower":
+        notes.append("lower is better")
+    if info is not None and info.range not in ((0.0, 1.0), (0, 1)):
+        notes.append(f"range {numbers.limits(info.range)}")
+    return "; ".join(notes)
+
+
+def _bar(info: MetricInfo | None, figures: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    low, high = info.range if info is not None else (0.0, 1.0)
+    mean = numbers.known(figures.get("mean"))
+    if mean is None or low is None or high is None or high <= low:
+        return None
+    ends = [numbers.known(figures.get("low")), mean, numbers.known(figures.get("high"))]
+    placed = [min(100.0, max(0.0, ((mean if end is None else end) - low) / (high - low) * 100)) for end in ends]
+    return placed[0], placed[1], placed[2]
+
+
+def definition(info: MetricInfo | None) -> str:
+    """A metric's definition in one text: summary, range, direction, when undefined, source."""
+    if info is None:
+        return "No definition was given."
+    parts = [info.summary, f"Range: {numbers.limits(info.range)}."]
+    if info.direction in ("higher", "lower"):
+        parts.append(f"{info.direction.capitalize()} is better.")
+    else:
+        parts.append("Neither high nor low is better.")
+    for head, text in (("Undefined", info.undefined), ("Source", info.source)):
+        parts.append(f"{head}: {text}." if text else "")
+    return " ".join(part.strip() for part in parts if part).replace("..", ".")
+
+
+def metric_groups(data: ReportData) -> list[MetricGroup]:
+    """All metrics of the headline table, by group."""
+    rows = [metric_row(data, name, figures) for name, figures in (data.summary.get("metrics") or {}).items()]
+    groups = []
+    for group, (title, about) in labels.GROUPS.items():
+        own = tuple(row for row in rows if row.group == group)
+        common = Counter(row.reasons for row in own if row.reasons).most_common(1)
+        shared = common[0][0] if common and common[0][1] > 2 else ()
+        if own:
+            groups.append(MetricGroup(title, about, own, shared))
+    return groups
+
+
+def sides(data: ReportData) -> list[tuple[str, str, list[MetricRow]]]:
+    """Rank metrics and judge metrics side by side: the ones that a reader looks for first."""
+    found = {row.name: row for group in metric_groups(data) for row in group.rows}
+    panels = []
+    for title, about, groups, preferred in labels.SIDES:
+        own = [name for name, row in found.items() if row.group in groups]
+        names = labels.chosen(own, preferred) or own[:8]
+        panels.append((title, about, [found[name] for name in names]))
+    return panels
+
+
+def step_rows(data: ReportData, names: list[str] | None = None) -> tuple[list[str], list[StepRow]]:
+    """The metrics shown (the preferred ones unless named), and a row a step; steps count from 0."""
+    per_step: Mapping[str, Mapping[str, Any]] = data.summary.get("per_step") or {}
+    present = {name for figures in per_step.values() for name in figures}
+    shown = labels.chosen(present, labels.STEP_METRICS) if names is None else names
+    return shown, [
+        StepRow(step, numbers.count(data.step_reach.get(step)), _cells(data, figures, shown))
+        for step, figures in sorted(per_step.items(), key=lambda item: _step_order(item[0]))
+    ]
+
+
+def all_step_metrics(data: ReportData) -> list[str]:
+    """Every metric that some step has, in the order of its first appearance."""
+    per_step = data.summary.get("per_step") or {}
+    return list(dict.fromkeys(name for figures in per_step.values() for name in figures))
+
+
+def category_rows(data: ReportData) -> tuple[list[str], list[CategoryRow]]:
+    """The metrics shown, and a row a category; questions without a category have a row of their own."""
+    categories: Mapping[str, Mapping[str, Any]] = data.summary.get("categories") or {}
+    present = {name for figures in categories.values() for name in figures}
+    shown = labels.chosen(present, labels.CATEGORY_METRICS)
+    return shown, [CategoryRow(name or "(no category)", _cells(data, figures, shown))
+                   for name, figures in categories.items()]
+
+
+def _cells(data: ReportData, figures: Mapping[str, Any], names: list[str]) -> tuple[MetricRow | None, ...]:
+    return tuple(metric_row(data, name, figures[name]) if name in figures else None for name in names)
+
+
+def _step_order(step: str) -> tuple[int, str]:
+    return (int(step) if step.isdigit() else 1_000_000, step)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """A nested mapping as (words, value) pairs, for a ledger or a configuration.
+
+    >>> list(flat({"calls": 3, "tokens": {"input": 5}}))
+    [('calls', 3), ('tokens, input', 5)]
+    """
+    for key, value in values.items():
+        name = f"{prefix}, {labels.words(str(key))}" if prefix else labels.words(str(key))
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, name)
+        else:
+            yield name, value
+
+
+def ledger(data: ReportData) -> list[tuple[str, str]]:
+    """The judge's ledger in words; an unknown price is "unknown", an unknown count "not recorded"."""
+    return [(name, _ledger_value(name, value)) for name, value in flat(data.summary.get("judge") or {})]
+
+
+def _ledger_value(name: str, value: Any) -> str:
+    if "cost" in name or "price" in name:
+        return numbers.money(value) if value is None or numbers.known(value) is not None else numbers.anything(value)
+    if name.endswith(" ms") or name == "ms":
+        return numbers.milliseconds(value)
+    return numbers.NOT_RECORDED if value is None else numbers.anything(value)
+
+
+def app_facts(data: ReportData) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Latency, tokens and cost of the app, each "not recorded" where nobody recorded it."""
+    app: Mapping[str, Any] = data.summary.get("app") or {}
+    formats: tuple[tuple[str, str, Callable[[object], str]], ...] = (
+        ("Latency", "ms", numbers.milliseconds), ("Tokens", "tokens", numbers.tokens), ("Cost", "cost", numbers.money))
+    facts = []
+    for title, key, write in formats:
+        value = app.get(key)
+        parts = list(flat(value)) if isinstance(value, Mapping) else [("", value)]
+        if all(part is None for _, part in parts):
+            facts.append((title, [("", numbers.NOT_RECORDED)]))
+        else:
+            facts.append((title, [(name, write(part)) for name, part in parts]))
+    return facts
+
+
+def fate_parts(fates: Mapping[str, int]) -> list[Part]:
+    """Where gold passages ended, as the parts of a bar; stages that lost some have shades of one colour."""
+    parts: list[Part] = []
+    for key, times in fates.items():
+        tone = labels.fate_tone(key)
+        lost = sum(part.tone.startswith("lost") for part in parts)
+        if times:
+            shade = f"-{min(lost, 3)}" if tone == "lost" and lost else ""
+            parts.append(Part(labels.fate(key), numbers.count(times), times, tone + shade))
+    return parts
+
+
+def rerank_parts(data: ReportData) -> list[Part]:
+    """Questions that the re-ranker helped, left alone and hurt, as the parts of a bar."""
+    tones = {"helped": "good", "unchanged": "plain", "hurt": "lost"}
+    return [Part(name, numbers.count(data.rerank[name]), data.rerank[name], tone)
+            for name, tone in tones.items() if data.rerank.get(name)]
+
+
+def matrix(data: ReportData) -> tuple[list[tuple[str, str]], list[tuple[str, list[Cell]]]]:
+    """Evidence x answer: the answers' heads that occur, and a row an evidence state of (count, words) cells."""
+    outcomes: Mapping[str, Any] = data.summary.get("outcomes") or {}
+    heads = [(key, title) for key, title in labels.ANSWERS
+             if key != "unchecked" or any(outcomes.get(f"{row}_{key}") for row, _ in labels.MATRIX)]
+    return heads, [
+        (title, [(numbers.count(outcomes.get(f"{row}_{key}") or 0), labels.OUTCOMES[f"{row}_{key}"])
+                 for key, _ in heads])
+        for row, title in labels.MATRIX
+    ]
+
+
+def other_outcomes(data: ReportData) -> list[tuple[str, labels.Outcome]]:
+    """The outcomes that stand beside the evidence x answer table: without labels, unanswerable, failed."""
+    outcomes: Mapping[str, Any] = data.summary.get("outcomes") or {}
+    inside = {f"{row}_{key}" for row, _ in labels.MATRIX for key, _ in labels.ANSWERS}
+    return [(numbers.count(times), labels.outcome(key))
+            for key, times in outcomes.items() if key not in inside and times]
+
+
+def question_scores(question: QuestionView) -> tuple[list[str], list[QuestionScores]]:
+    """A question's scores as a table: its steps ("final" first, then from 0) as columns, its metrics as rows."""
+    steps = sorted({score.step for score in question.scores}, key=lambda step: (step != "final", _step_order(step)))
+    found: dict[str, dict[str, ScoreView]] = {}
+    for score in question.scores:
+        found.setdefault(score.metric, {})[score.step] = score
+    return steps, [
+        QuestionScores(metric, tuple(by_step.get(step) for step in steps),
+                       tuple(score for score in by_step.values() if score.verdicts or score.raw))
+        for metric, by_step in found.items()
+    ]
