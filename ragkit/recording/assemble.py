@@ -30,10 +30,6 @@ class Draft:
     def outermost(self) -> Retrieval:
         return self.lists[0]
 
-    def put_on_top(self, lists: Sequence[Retrieval], frame: Frame) -> None:
-        self.lists = [*lists, *self.lists]
-        self.ended = max(self.ended, frame.ended or frame.begun)
-
 
 class Assembler:
     """Puts root frames into steps, in order of start."""
@@ -48,8 +44,8 @@ class Assembler:
         for frame in sorted(settled(trace.log, sorted(trace.log.frames, key=lambda f: f.seq)), key=lambda f: f.seq):
             self.n_guessed += frame.guessed
             lists = self.folder.flatten(frame)
-            later = frame.kind in _LATER_KINDS or (frame.stage in _LATER_STAGES and not frame.lists)
-            if later and not frame.children:
+            later = frame.kind in _LATER_KINDS or (lists[0].stage in _LATER_STAGES and not frame.lists)
+            if later and all(found.stage != "retrieve" for found in lists[1:]):
                 self._place_later(frame, lists)
             else:
                 self._add(frame, lists)
@@ -60,48 +56,61 @@ class Assembler:
     def _place_later(self, frame: Frame, lists: list[Retrieval]) -> None:
         """A list that may have been made from earlier ones: re-ranked, filtered, fused, or returned by a node."""
         structural = frame.kind in ("node", "tool")
+        beneath = [draft for draft in self.drafts if structural and self._is_beneath(draft, frame)]
+        if structural and not beneath and (frame.kind == "tool" or frame.name in self._searching):
+            self._add(frame, lists)  # a tool, or a node that has searched before, whose search nobody else saw
+            return
+        own, rest = lists[0], lists[1:]
         inputs = self.folder.passages(frame.inputs)
-        own = self.folder.restore(lists[0], inputs) if inputs else lists[0]
-        lists = [own, *lists[1:]]
-        wanted = set(own.ids)
-        draft = self._source(frame, own, tuple(passage.id for passage in inputs))
-        if own.error is not None and draft is not None:
-            draft.lists.insert(1, own)  # it failed; what the app then used is the list it had
-        elif structural and frame.name in self._searching and wanted:
-            self._add(frame, lists)
-        elif draft is not None:
-            if structural and (own.ids == draft.outermost.ids or own.ids in [found.ids for found in draft.lists]):
+        if structural and not set(own.ids) <= {passage.id for passage in inputs}:
+            inputs = ()  # the state's old list, not what this one was made from
+        own = self.folder.restore(own, inputs) if inputs else own
+        draft = self._source(frame, own, tuple(passage.id for passage in inputs), beneath or self.drafts)
+        if draft is not None:
+            if own.error is not None:
+                draft.lists.insert(1, own)  # it failed; what the app then used is the list it had
                 return
-            if frame.stage is None and (wanted or structural):
+            if structural:
+                if own.ids in [found.ids for found in draft.lists]:
+                    return
                 own = replace(own, stage=order_stage(own.ids, draft.outermost.ids))
-            draft.put_on_top([own, *lists[1:]], frame)
-        elif not self._made_from_several(frame, own, wanted) if wanted else not structural:
-            self._add_new(frame, lists, structural)
+            draft.lists = [own, *rest, *draft.lists]
+            draft.ended = max(draft.ended, frame.ended or frame.begun)
+        elif not self._made_from_several(frame, own) and (own.passages or not structural):
+            self._add_new(frame, [own, *rest], structural)
 
-    def _source(self, frame: Frame, own: Retrieval, inputs: tuple[str, ...]) -> Draft | None:
+    def _is_beneath(self, draft: Draft, frame: Frame) -> bool:
+        return any(run.id == frame.run_id for run in self.trace.log.lineage(draft.place.frame.run_id))
+
+    def _source(
+        self, frame: Frame, own: Retrieval, inputs: tuple[str, ...], drafts: Sequence[Draft]
+    ) -> Draft | None:
         """The step that the list was made from: the one whose list went in, or that asked the same, or the last."""
-        ranked = sorted(
-            enumerate(self.drafts),
-            key=lambda item: (bool(inputs) and item[1].outermost.ids == inputs,
-                              bool(own.query) and item[1].outermost.query == own.query, item[0]),
-            reverse=True,
-        )
-        wanted = set(own.ids)
-        for _, draft in ranked:
-            if inputs and draft.outermost.ids == inputs:
-                if not wanted <= set(inputs):
-                    lost = len(wanted - set(inputs))
-                    self.trace.warn(f"{frame.name or frame.kind} returned {lost} passages with ids that it was not "
-                                    "given; let it keep the ids (Document.id or metadata), or they are counted as new")
-                return draft
-            if own.error is not None or not wanted or wanted <= set(draft.outermost.ids):
-                return draft
-        if inputs and wanted and not wanted <= {i for draft in self.drafts for i in draft.outermost.ids}:
-            return None
-        return next((draft for _, draft in ranked if any(wanted <= set(found.ids) for found in draft.lists)), None)
 
-    def _made_from_several(self, frame: Frame, own: Retrieval, wanted: set[str]) -> bool:
-        rest, sources = set(wanted), []
+        def likely(item: tuple[int, Draft]) -> tuple[bool, bool, int]:
+            same_query = bool(own.query) and item[1].outermost.query == own.query
+            return (bool(inputs) and item[1].outermost.ids == inputs, same_query, item[0])
+
+        ranked = [draft for _, draft in sorted(enumerate(drafts), key=likely, reverse=True)]
+        wanted = set(own.ids)
+        if ranked and inputs and ranked[0].outermost.ids == inputs:
+            if lost := wanted - set(inputs):
+                self.trace.warn(
+                    f"{own.name or frame.kind} returned {len(lost)} passages with ids that it was not given; let it "
+                    "keep their ids (Document.id, or in the metadata), or they count as passages nobody knows"
+                )
+            return ranked[0]
+        if ranked and (own.error is not None or not wanted):
+            return ranked[0]
+        holding = [draft for draft in ranked if wanted <= set(draft.outermost.ids)]
+        holding += [draft for draft in ranked if any(wanted <= set(found.ids) for found in draft.lists)]
+        return holding[0] if holding else None
+
+    def _made_from_several(self, frame: Frame, own: Retrieval) -> bool:
+        """Takes a list of passages of several steps: those of one turn become its stages, in one step. Over several
+        turns it is no search (a list of all that was found, say), so it is kept beside the steps."""
+        rest = set(own.ids)
+        sources: list[Draft] = []
         for draft in reversed(self.drafts):
             if rest & set(draft.outermost.ids):
                 rest -= set(draft.outermost.ids)
@@ -109,14 +118,14 @@ class Assembler:
         if rest or len(sources) < 2:
             return False
         number_turns([draft.place for draft in self.drafts])
-        stage = frame.stage or "fuse"
-        if len({draft.place.turn for draft in sources}) == 1:
-            first = sources[0]
-            first.lists = [replace(own, stage=stage), *(found for draft in sources for found in draft.lists)]
-            first.ended = frame.ended or frame.begun
-            self.drafts = [draft for draft in self.drafts if draft is first or draft not in sources]
-        else:
-            self.across.append(replace(own, stage=stage))
+        own = replace(own, stage=frame.stage or "fuse")
+        if len({draft.place.turn for draft in sources}) > 1:
+            self.across.append(own)
+            return True
+        first = sources[0]
+        first.lists = [own, *(found for draft in sources for found in draft.lists)]
+        first.ended = frame.ended or frame.begun
+        self.drafts = [draft for draft in self.drafts if draft is first or draft not in sources]
         return True
 
     def _add_new(self, frame: Frame, lists: list[Retrieval], structural: bool) -> None:
@@ -161,6 +170,8 @@ def assemble(trace: Trace) -> Trajectory:
     meta: dict[str, Any] = dict(trace.meta)
     if assembler.n_guessed:
         meta["guessed"] = assembler.n_guessed
+    if trace.log.failed_tools:
+        meta["failed_tools"] = tuple(f"{name}: {error}" for name, error in trace.log.failed_tools)
     if source:
         meta["answer_source"] = source
     if assembler.across:

@@ -34,6 +34,9 @@ class Folder:
         if frame.kind == "search" and frame.error is None and groups:
             return [found for group in groups for found in group]
         own = self._own(frame)
+        if frame.inputs and frame.stage is None and frame.kind != "node" and own.error is None:
+            own = self.restore(own, frame.inputs)
+            own = replace(own, stage=_stage_after(own, self.passages(frame.inputs), frame.kind == "compressor"))
         if own.error is not None or not groups:
             return [own, *(found for group in groups for found in group)]
         own = self._restore(own, [passage for group in groups for found in group for passage in found.passages])
@@ -42,7 +45,7 @@ class Folder:
         same = own.ids == first[0].ids and first[0].error is None
         if same and (own.passages or not others) and (first[0].stage != "retrieve" or n_retrieved == 1):
             own, first = _merge(own, first[0], frame.stage), first[1:]
-        elif frame.stage is None:
+        elif frame.stage is None and own.stage == "retrieve":
             own = replace(own, stage=_stage_above(own, groups))
         if own.stage == "fuse":
             self._notice_merged(own, groups)
@@ -137,6 +140,15 @@ def settled(log: Log, frames: Sequence[Frame]) -> Iterator[Frame]:
             yield from settled(log, others)
         else:
             yield frame
+
+
+def _stage_after(own: Retrieval, inputs: Sequence[Passage], reranks: bool) -> Stage:
+    """The stage of a function by what it was given; "retrieve" where its list is not made of that."""
+    given = [passage.id for passage in inputs]
+    if reranks:
+        kept = order_stage(own.ids, given) == "filter" and len(own.ids) < len(given)
+        return "filter" if kept and "rank" not in own.name.lower() else "rerank"
+    return order_stage(own.ids, given) if set(own.ids) <= set(given) else "retrieve"
 
 
 def _merge(own: Retrieval, child: Retrieval, stage: Stage | None) -> Retrieval:

@@ -105,6 +105,7 @@ class Log:
         self.runs: dict[UUID, Run] = {}
         self.prompts: list[Prompt] = []
         self.outputs: list[tuple[str, Any]] = []  # outputs of root runs: (kind, value)
+        self.failed_tools: list[tuple[str, str]] = []  # (name, error)
         self.usage: dict[str, float] = {}
         self.lock = threading.Lock()
 
@@ -146,6 +147,12 @@ def ambient_run() -> UUID | None:
     return run_id if isinstance(run_id, UUID) else None
 
 
+def log_of(run_id: UUID) -> Log | None:
+    """The live trace in which this run was begun."""
+    with _live_lock:
+        return next((log for log in _live if run_id in log.runs), None)
+
+
 def locate(parent_run: UUID | None, is_list: bool) -> tuple[Log | None, bool]:
     """Whose event is this: (log, guessed). A known parent run or the contextvar say it; a raw thread is guessed for
     the one live trace; with several, or after its own trace has ended, a list is an orphan: counted, never mixed."""
@@ -154,7 +161,7 @@ def locate(parent_run: UUID | None, is_list: bool) -> tuple[Log | None, bool]:
     if not live:
         return None, False
     mine = current_log.get()
-    by_run = None if parent_run is None else next((log for log in live if parent_run in log.runs), None)
+    by_run = None if parent_run is None else log_of(parent_run)
     if by_run is not None and parent_run is not None:
         run = by_run.runs[parent_run]
         # A trace opened inside that run (an app that traces itself) is nearer than the run.

@@ -17,7 +17,7 @@ from ragkit.recording.log import current_log, open_frame, open_frame_var
 from ragkit.recording.passages import as_passage, as_passages
 from ragkit.recording.trace import Trace
 from ragkit.records.questions import Question
-from ragkit.records.trajectory import Passage, Stage, Trajectory
+from ragkit.records.trajectory import Passage, Retrieval, Stage, Trajectory
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,19 +81,19 @@ class Recorder:
     @overload
     def retriever(self, function: F, /) -> F: ...
     @overload
-    def retriever(self, *, stage: Stage | None = None, name: str | None = None) -> Callable[[F], F]: ...
-    def retriever(
-        self, function: Any = None, /, *, stage: Stage | None = None, name: str | None = None
-    ) -> Any:
+    def retriever(self, /, *, stage: Stage | None = None, name: str | None = None) -> Callable[[F], F]: ...
+    def retriever(self, function: Any = None, /, *, stage: Stage | None = None, name: str | None = None) -> Any:
         """Decorates a function, sync or async, that returns a list of passages; its first text argument is the query.
 
         What it calls (another decorated function, a LangChain retriever) stands beneath it in the same step. With
         stage rerank, filter or fuse a function that is called after a search is kept in the step of that search.
         Without a stage it is told by structure: a plain search retrieves.
         """
+        if stage is not None:
+            Retrieval(stage)  # an unknown stage is refused here, not after the first question
 
         def decorate(inner: F) -> F:
-            return wrap_function(inner, stage, name or getattr(inner, "__name__", "retriever"))
+            return wrap_function(inner, stage, name or str(getattr(inner, "__name__", "retriever")))
 
         return decorate if function is None else decorate(function)
 

@@ -151,9 +151,10 @@ class Trace:
         without `stages`, made of passages found before, is kept as the outermost list of the step it was made from.
         Steps with the same `turn` ran in parallel; `ms` is milliseconds.
         """
+        checked = Retrieval(stage, query, as_passages(passages), name, score_kind=score_kind)
         frame = self._manual_frame("step", name, query, stage)
         frame.turn, frame.ms, frame.score_kind, frame.lists = turn, ms, score_kind, tuple(stages)
-        frame.close(as_passages(passages))
+        frame.close(checked.passages)
         if ms is None:
             frame.ms = None  # nobody measured it
 

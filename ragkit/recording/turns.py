@@ -31,7 +31,7 @@ def place_of(log: Log, frame: Frame) -> Place:
             return place
         if below is not None and run.name.startswith("RunnableParallel"):
             place.groups.setdefault(("parallel", run.id), below.id)
-        if _is_node(log, run):
+        if is_node(log, run):
             place.groups.setdefault(("graph", run.parent, run.metadata["langgraph_step"]), run.id)
         below = run
     return place
@@ -78,7 +78,8 @@ def _issuer(log: Log, run: Run) -> UUID | None:
     return None
 
 
-def _is_node(log: Log, run: Run) -> bool:
+def is_node(log: Log, run: Run) -> bool:
+    """Whether this is the run of a LangGraph node: what is beneath it only inherits its metadata."""
     if "langgraph_step" not in run.metadata:
         return False
     above = log.runs.get(run.parent) if run.parent is not None else None
