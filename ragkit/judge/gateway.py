@@ -11,7 +11,6 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Any, Literal
 
 from ragkit.errors import JudgeError
@@ -73,6 +72,7 @@ class Gateway:
         self._identity = _digest({"format": 1, "system": SYSTEM_MESSAGE, **backend.identity})
         self._runs: dict[asyncio.AbstractEventLoop, _Run] = {}
         self._unreachable = 0
+        self._answered = False
 
     @property
     def name(self) -> str:
@@ -144,7 +144,7 @@ class Gateway:
             self.account.failures[error.reason.split(":")[0].split("(")[0].strip()] += 1
             self._note_unreachable(error)
             raise
-        self._unreachable = 0
+        self._unreachable, self._answered = 0, True
         self.store.keep_reply(key, self.name, metric, reply)
         return Reply(data, reply.text, "asked")
 
@@ -184,9 +184,9 @@ class Gateway:
     async def check(self) -> None:
         """One tiny request, to know before any work that the judge answers. JudgeError says what, where, how to mend.
 
-        It is counted as a call. Nothing is sent where no new call is allowed (`frozen`).
+        It is counted as a call, and made once. Nothing is sent where no new call is allowed (`frozen`).
         """
-        if self.settings.frozen:
+        if self.settings.frozen or self._answered:
             return
         request = ModelRequest((("user", "Reply with the digit 1."),), None, 256)
         try:
@@ -196,6 +196,7 @@ class Gateway:
             hint = ("is the server running, and is the URL right?" if isinstance(error, UnreachableError)
                     else "nothing was judged; try again, or name another judge")
             raise JudgeError(f"judge {self.name} at {self.backend.where}: {error.reason}; {hint}") from error
+        self._answered = True
 
     def close(self) -> None:
         """Closes the store. Connections are closed by the runs that opened them."""
@@ -204,8 +205,7 @@ class Gateway:
     def __enter__(self) -> Gateway:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property

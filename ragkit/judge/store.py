@@ -100,6 +100,11 @@ class JudgementStore:
             rows = self._base.execute("SELECT judge, metric, reason, raw FROM failures ORDER BY created").fetchall()
         return [(str(j), str(m), str(r), None if raw is None else str(raw)) for j, m, r, raw in rows]
 
+    def failure(self, key: str) -> tuple[str, str | None] | None:
+        """Why a judgement failed, and the raw reply; None where it did not, or was mended since."""
+        row = self._one("SELECT reason, raw FROM failures WHERE key = ?", key)
+        return None if row is None else (str(row[0]), None if row[1] is None else str(row[1]))
+
     def note(self, name: str) -> str | None:
         """A small fact kept with the judgements, such as the fingerprint of the embedding model."""
         row = self._one("SELECT value FROM meta WHERE name = ?", name)
