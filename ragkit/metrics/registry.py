@@ -108,7 +108,7 @@ def parse(text: str) -> Metric:
     ('ndcg@10', 'map')
     """
     _load()
-    match = re.fullmatch(r"\s*([A-Za-z][A-Za-z0-9_]*)\s*(?:@\s*(-?\d+))?\s*", text)
+    match = re.fullmatch(r"\s*([A-Za-z][A-Za-z0-9_-]*)\s*(?:@\s*(-?\d+))?\s*", text)
     if match is None:
         raise DataError(f"metric {text!r}: expected a name such as ndcg@10 or recall")
     base, digits = match.group(1), match.group(2)

@@ -27,7 +27,7 @@ _CLOSING = "\"'”’»)\\]」』）】"
 _END = re.compile(rf"[.!?…]+[{_CLOSING}]*(?=\s)|[。！？｡؟۔।॥]+[{_CLOSING}]*|\n+")
 _ABBREVIATIONS = frozenset((  # noqa: SIM905 - a list of 70 quoted words is no easier to read
     "mr mrs ms dr prof st vs e.g i.e inc ltd co jr sr fig al approx ca cf gen gov sen rep capt "
-    "col lt sgt rev hon mt no nr bzw z.b d.h u.a usw ggf vgl sog abs art p pp vol ed eds dept "
+    "col lt sgt rev hon mt bzw z.b d.h u.a usw ggf vgl sog abs art p pp vol ed eds dept "
     "univ assn bros est jan feb mar apr jun jul aug sep sept oct nov dec").split())
 _BULLET = re.compile(r"^\s*(?:[-*•‣·–—]|\(?\d{1,2}[.)]|#+)\s+")
 
@@ -134,6 +134,8 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], cased: bool) -> 
     if len(last) == 1 and last.isupper() and last != "I":  # an initial
         return False
     if last.isdigit() and len(words) == 1:  # the number of a list item
+        return False
+    if following.isdigit() and last.lower() in ("no", "nr"):  # "No. 5", but not "No. That is all."
         return False
     return last.lower() not in _ABBREVIATIONS
 

@@ -1,0 +1,225 @@
+"""Trajectory metrics: worked values, edges, fates, and laws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragkit.errors import DataError
+from ragkit.metrics.ranking import RankedIds, build_batch, score_arrays
+from ragkit.metrics.registry import Metric, definitions, parse, parse_all
+from ragkit.metrics.trajectory import FATES, EvidencePath, StageList, fates, score_path
+from ragkit.records.judgements import Score
+
+WORKED = EvidencePath((("a", "x", "b"), ("x", "a", "y"), ("y", "c", "a")), {"a": 1, "b": 1, "c": 1}, ("a", "c"))
+ALL = [Metric(d, k) for d in definitions("trajectory")
+       for k in ((d.default_cut,) if d.cut != "optional" else (None, 2))]
+
+
+def one(path: EvidencePath, name: str) -> Score:
+    score = score_path(path, [parse(name)])[parse(name).name]
+    assert isinstance(score, Score)
+    return score
+
+
+def series(path: EvidencePath, name: str) -> list[Score]:
+    scores = score_path(path, [parse(name)])[name]
+    assert isinstance(scores, list)
+    return scores
+
+
+def numbers(scores: list[Score]) -> list[float | None]:
+    return [score.value for score in scores]
+
+
+def test_worked_series() -> None:
+    assert numbers(series(WORKED, "cumulative_recall")) == pytest.approx([2 / 3, 2 / 3, 1])
+    assert numbers(series(WORKED, "marginal_recall")) == pytest.approx([2 / 3, 0, 1 / 3])
+    assert numbers(series(WORKED, "novelty")) == pytest.approx([1, 1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize(("name", "expected"), [
+    ("aucr@3", 0.7778), ("aucr@5", 0.8667), ("aucr", 0.8667), ("aucr@1", 0.6667), ("steps_to_evidence", 3),
+    ("redundancy", 0.4444), ("step_efficiency", 0.6667), ("survival", 0.6667)])
+def test_worked_value(name: str, expected: float) -> None:
+    assert one(WORKED, name).value == pytest.approx(expected, abs=5e-5)
+
+
+def test_each_step_is_a_ranking_of_its_own() -> None:
+    batch = build_batch([RankedIds("q", step) for step in WORKED.steps], {"q": WORKED.gold})
+    assert score_arrays(batch, parse_all("ndcg@3"))[:, 0] == pytest.approx([0.7039, 0.2961, 0.5307], abs=5e-5)
+
+
+def lifted(*lists: StageList, gold: Mapping[str, float] | None = None) -> EvidencePath:
+    return EvidencePath((lists[0].ids,), gold or {"a": 1, "b": 1}, stages=(lists,))
+
+
+RERANKED = lifted(StageList("rerank", ("a", "b")), StageList("retrieve", ("x", "a", "y", "b")))
+
+
+@pytest.mark.parametrize(("name", "expected"), [("rerank_lift@4", 0.3491), ("rerank_lift@2", 0.6131),
+                                                ("rerank_lift_mrr", 0.5)])
+def test_rerank_lift(name: str, expected: float) -> None:
+    assert one(RERANKED, name).value == pytest.approx(expected, abs=5e-5)
+
+
+def test_a_reranker_that_hurts_is_below_zero() -> None:
+    path = lifted(StageList("rerank", ("x", "a")), StageList("retrieve", ("a", "x")), gold={"a": 1})
+    assert one(path, "rerank_lift_mrr").value == -0.5
+
+
+def test_rerank_lift_averages_the_steps_that_rerank() -> None:
+    plain = (StageList("retrieve", ("a",)),)
+    cut_after = (StageList("filter", ("a",)), StageList("rerank", ("a", "b")), StageList("fuse", ("x", "a", "y", "b")))
+    path = EvidencePath((("a", "b"), ("a",), ("a",), ()), {"a": 1, "b": 1}, errors=(False, False, False, True),
+                        stages=(RERANKED.stages[0], plain, cut_after, RERANKED.stages[0]))
+    assert one(path, "rerank_lift@4").value == pytest.approx(one(RERANKED, "rerank_lift@4").value)
+
+
+def test_without_a_reranker() -> None:
+    assert one(WORKED, "rerank_lift").reason == "no re-ranker"
+    assert one(lifted(StageList("rerank", ("a",))), "rerank_lift").reason == "no re-ranker", "nothing beneath it"
+
+
+def test_rerank_lift_reads_grades_below_the_level() -> None:
+    path = replace(RERANKED, gold={"a": 0.5, "b": 0.2})
+    assert one(path, "rerank_lift").status == "scored"
+    assert one(path, "rerank_lift_mrr").reason == "no relevant document"
+    assert one(replace(RERANKED, gold={"a": 0}), "rerank_lift").reason == "no relevant document"
+
+
+def test_an_agent_that_never_searched() -> None:
+    path = EvidencePath((), {"a": 1}, ())
+    scores = score_path(path, ALL)
+    assert scores["aucr@5"] == Score.scored(0)
+    assert scores["steps_to_evidence"] == Score.undefined("not reached")
+    assert scores["step_efficiency"] == Score.undefined("no step")
+    assert scores["redundancy"] == Score.undefined("nothing returned")
+    assert scores["survival"] == Score.undefined("no evidence found")
+    assert scores["cumulative_recall"] == scores["novelty"] == []
+
+
+def test_an_empty_step_and_a_failed_step() -> None:
+    path = EvidencePath((("a",), (), ("b",)), {"a": 1, "b": 1}, ("a",), errors=(False, False, True))
+    failed = Score.undefined("step failed")
+    assert series(path, "cumulative_recall") == [Score.scored(0.5), Score.scored(0.5), Score.scored(1)]
+    assert series(path, "novelty") == [Score.scored(1), Score.undefined("nothing returned"), failed]
+    assert series(path, "marginal_recall")[2] == failed
+    wasted = EvidencePath((("a",), ()), {"a": 1}, errors=(False, True))
+    assert one(wasted, "step_efficiency").value == 0.5, "an error step is a wasted step"
+
+
+@pytest.mark.parametrize(("change", "reason"), [
+    ({"gold": {}}, "no relevant document"), ({"gold": {"a": 0, "b": -1}}, "no relevant document"),
+    ({"label_state": "unanswerable"}, "declared unanswerable"), ({"label_state": "unlabelled"}, "unlabelled")])
+def test_without_gold_all_is_undefined(change: dict[str, object], reason: str) -> None:
+    scores = score_path(replace(WORKED, **change), [m for m in ALL if not m.name.startswith("rerank_lift")])
+    assert {s.reason for score in scores.values() for s in (score if isinstance(score, list) else [score])} == {reason}
+    assert len(series(replace(WORKED, **change), "novelty")) == 3
+
+
+def test_level_chooses_the_gold() -> None:
+    path = EvidencePath((("a",),), {"a": 1, "b": 2}, ("a",), level=2)
+    assert one(path, "steps_to_evidence").reason == "not reached"
+    assert list(fates(path)) == ["b"]
+
+
+def test_survival_of_an_unknown_context_is_unknown() -> None:
+    assert one(replace(WORKED, context=None), "survival").reason == "context unknown"
+    assert one(replace(WORKED, context=()), "survival").value == 0
+    assert one(replace(WORKED, context=("a", "b", "c", "z")), "survival").value == 1
+
+
+def test_fates_of_the_worked_path() -> None:
+    assert fates(WORKED) == {"a": "in_context", "b": "lost_at_cut", "c": "in_context"}
+    assert fates(replace(WORKED, answer_right=True))["a"] == "in_context_right"
+    assert fates(replace(WORKED, answer_right=False)) == {"a": "in_context_wrong", "b": "lost_at_cut",
+                                                          "c": "in_context_wrong"}
+    assert set(fates(replace(WORKED, context=None)).values()) == {"in_context"}, "the union counts as the end"
+    assert fates(replace(WORKED, label_state="unanswerable")) == {}
+
+
+HYBRID = (StageList("filter", ("f",)), StageList("rerank", ("f", "r")), StageList("fuse", ("f", "r", "u")),
+          StageList("retrieve", ("f", "b1", "u")), StageList("retrieve", ("r", "b2")))
+
+
+@pytest.mark.parametrize(("gold", "fate"), [
+    ("f", "lost_at_cut"), ("r", "lost_at_filter"), ("u", "lost_at_rerank"), ("b1", "lost_at_fuse"),
+    ("b2", "lost_at_fuse"), ("n", "never_retrieved"), ("z", "not_in_index")])
+def test_fate_at_each_stage(gold: str, fate: str) -> None:
+    path = EvidencePath((("f",),), {gold: 1}, (), stages=(HYBRID,), index_ids=frozenset({"f", "r", "u", "b1", "n"}))
+    assert fates(path) == {gold: fate}
+    known = replace(path, index_ids=None)
+    assert fates(known)[gold] == ("never_retrieved" if fate == "not_in_index" else fate)
+
+
+def test_the_deepest_stage_of_any_step_counts() -> None:
+    other = (StageList("rerank", ("x",)), StageList("retrieve", ("x", "b1")))
+    path = EvidencePath((("f",), ("x",)), {"b1": 1, "u": 1}, (), stages=(HYBRID, other))
+    assert fates(path) == {"b1": "lost_at_rerank", "u": "lost_at_rerank"}
+    assert fates(replace(path, stages=(other, HYBRID), steps=(("x",), ("f",)))) == fates(path)
+    assert fates(replace(path, context=("u",)))["u"] == "in_context", "given by hand, seen in no step"
+
+
+def test_a_path_must_fit_its_steps() -> None:
+    with pytest.raises(DataError, match="expected errors of 3 steps, got 1"):
+        replace(WORKED, errors=(True,))
+    with pytest.raises(DataError, match="expected stages of 3 steps, got 1"):
+        replace(WORKED, stages=(HYBRID,))
+    with pytest.raises(DataError, match="level"):
+        replace(WORKED, level=0)
+    with pytest.raises(DataError, match="expected a trajectory metric, got one of kind ranking"):
+        score_path(WORKED, parse_all("ndcg"))
+
+
+IDS = st.lists(st.sampled_from("abcdefg"), max_size=5).map(tuple)
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> EvidencePath:
+    stage = st.sampled_from(["retrieve", "rerank", "fuse", "filter", "other"])
+    stages = draw(st.lists(st.lists(st.builds(StageList, stage, IDS), min_size=1, max_size=4).map(tuple), max_size=5))
+    return EvidencePath(
+        steps=tuple(lists[0].ids for lists in stages), stages=tuple(stages),
+        gold=draw(st.dictionaries(st.sampled_from("abcdxyz"), st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0]), max_size=5)),
+        context=draw(st.none() | IDS), answer_right=draw(st.none() | st.booleans()),
+        index_ids=draw(st.none() | st.frozensets(st.sampled_from("abcdxyz"))))
+
+
+@settings(max_examples=60)
+@given(paths())
+def test_laws(path: EvidencePath) -> None:
+    scores = score_path(path, ALL)
+    assert set(scores) == {metric.name for metric in ALL}
+    for metric in ALL:
+        found = scores[metric.name]
+        assert isinstance(found, list) == metric.definition.series
+        low, high = metric.definition.range
+        for score in found if isinstance(found, list) else [found]:
+            assert score.status != "failed"
+            if score.value is not None:
+                assert low is None or score.value >= low, metric.name
+                assert high is None or score.value <= high, metric.name
+    ended = fates(path)
+    assert set(ended) == {i for i, grade in path.gold.items() if grade >= 1}, "they add up to |G|"
+    assert set(ended.values()) <= set(FATES)
+    if path.relevant and path.steps:
+        gained = sum(score.value or 0 for score in series(path, "marginal_recall"))
+        assert gained == pytest.approx(series(path, "cumulative_recall")[-1].value)
+
+
+@settings(max_examples=60)
+@given(paths())
+def test_renaming_ids_changes_nothing(path: EvidencePath) -> None:
+    def new(ids: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f"doc-{219 - ord(i)}" for i in ids)
+
+    renamed = EvidencePath(
+        steps=tuple(map(new, path.steps)), gold={new((i,))[0]: g for i, g in path.gold.items()},
+        context=None if path.context is None else new(path.context),
+        stages=tuple(tuple(StageList(s.stage, new(s.ids)) for s in lists) for lists in path.stages))
+    assert score_path(renamed, ALL) == score_path(path, ALL)
