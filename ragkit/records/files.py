@@ -11,7 +11,7 @@ import os
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -112,7 +112,8 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
         raise DataError(f"{path}: cannot be written ({error.strerror}); expected a file in a folder that can be "
                         "written to") from None
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -17,7 +17,6 @@ MatchKind = Literal["exact", "fuzzy", "gone"]
 GONE_PREFIX = "gone:"
 _HALF = 0.5  # a passage that holds this much of a gold text carries it
 _LEAST_GAIN = 0.1  # where none holds half, a passage must add this much to be one of those that carry it together
-_FUZZY_COVER = 0.6  # of the weighted tokens; less is another text
 _FUZZY_TOKENS = 4  # shorter snippets match exactly or not at all
 _WHOLE = 0.999
 
@@ -32,6 +31,7 @@ class GoldMatch:
     passage_ids: tuple[str, ...]
     coverage: float
     preview: str
+    together: bool = False  # none of them holds half of it: all are needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ class _Found:
     kind: MatchKind
     numbers: tuple[int, ...] = ()
     coverage: float = 0.0
+    together: bool = False
 
 
 _NOTHING = _Found("gone")
@@ -70,8 +71,8 @@ def project_gold(dataset: Dataset, passages: Sequence[Passage]) -> tuple[Qrels, 
     A gold text is worth its grade on each passage that holds it whole (exact: white space, case and Unicode form do
     not count). Where no passage holds it whole, on each that holds at least half of it; where none does, on the fewest
     best ones that hold it together. What is not found exactly is looked for by overlap of word pairs, rare words
-    weighing more (fuzzy, at least 0.6 of it). A gold text with document_id is looked for in the passages of that
-    document, by the span where start and end are given (offsets of the document's text).
+    weighing more (fuzzy: at least half of it; less is another text). A gold text with document_id is looked for in the
+    passages of that document, by the span where start and end are given (offsets of the document's text).
 
     A gold text that is gone gets an id that no index has ("gone:…"): the question keeps its label, and recall counts
     the evidence as missed, instead of rising because a chunker lost it. Where a passage gets a grade from a text, the
@@ -90,7 +91,7 @@ def project_gold(dataset: Dataset, passages: Sequence[Passage]) -> tuple[Qrels, 
             carriers = [projector.passages[number] for number in found.numbers]
             text = projector.text_of(gold)
             matches.append(GoldMatch(question.id, index, found.kind, tuple(p.id for p in carriers), found.coverage,
-                                     " ".join(text.split())[:80]))
+                                     " ".join(text.split())[:80], found.together))
             ids = [p.id for p in carriers] or [GONE_PREFIX + text_id(f"{gold.document_id}:{gold.start}:{text}")]
             covered |= {p.doc_id for p in carriers if p.doc_id is not None and p.doc_id not in projector.ids}
             for passage_id in ids:
@@ -110,7 +111,8 @@ class _Projector:
         self.passages = list({passage.id: passage for passage in reversed(passages)}.values())[::-1]
         self.ids = {passage.id for passage in self.passages}
         self._corpus = dataset.corpus or {}
-        self._texts = PassageTexts([passage.text or "" for passage in self.passages])
+        snippets = (normalise(self.text_of(gold)) for question in dataset.questions for gold in question.gold_texts)
+        self._texts = PassageTexts((passage.text or "" for passage in self.passages), snippets)
         self._of_document: dict[str, list[int]] = {}
         for number, passage in enumerate(self.passages):
             for document in {passage.id, passage.doc_id or passage.id}:
@@ -146,15 +148,16 @@ class _Projector:
             return _Found("exact", tuple(holders), 1.0)
         if not snippet:
             return _NOTHING
-        pieces = self._texts.pieces(snippet, among)
-        found = _credit(pieces, [0.0 if character == " " else 1.0 for character in snippet], "exact")
-        if found.kind == "exact" and found.coverage >= _WHOLE:
-            return found
         words = tokens(snippet)
+        overlaps = self._texts.overlaps(words, among)
+        pieces = self._texts.pieces(snippet, [number for number, _ in overlaps])
+        found = _credit(pieces, [0.0 if character == " " else 1.0 for character in snippet], "exact")
+        if found.coverage >= _WHOLE:
+            return found
         if len(words) < _FUZZY_TOKENS:
             return _NOTHING
-        found = _credit(self._texts.overlaps(words, among), self._texts.weights(words), "fuzzy")
-        return found if found.coverage >= _FUZZY_COVER else _NOTHING
+        found = _credit(overlaps, self._texts.weights(words), "fuzzy")
+        return found if found.coverage >= _HALF else _NOTHING
 
 
 def place_in_document(passage: Passage, document: Document | None) -> tuple[int, int] | None:
@@ -163,8 +166,10 @@ def place_in_document(passage: Passage, document: Document | None) -> tuple[int,
     The offsets in its metadata (start, end) are checked against the document where that is at hand, since they may
     count from its title; without offsets the passage's text is located.
     """
-    start, end = passage.metadata.get("start"), passage.metadata.get("end")
-    offsets = (start, end) if isinstance(start, int) and isinstance(end, int) and 0 <= start < end else None
+    given = passage.metadata.get("start"), passage.metadata.get("end")
+    offsets = (given[0], given[1]) if isinstance(given[0], int) and isinstance(given[1], int) else None
+    if offsets is not None and not 0 <= offsets[0] < offsets[1]:
+        offsets = None
     if document is None:
         return offsets
     title = len(document.content) - len(document.text) if document.text else 0
@@ -177,11 +182,12 @@ def place_in_document(passage: Passage, document: Document | None) -> tuple[int,
         return offsets
     if not text:
         return (0, len(document.text)) if passage.id == document.id else None
-    found = document.text.find(text)
-    if found < 0:
-        found = document.content.find(text) - title if text in document.content else -1
-        return None if found + len(text) <= 0 else (found, found + len(text))
-    return (found, found + len(text))
+    start = document.text.find(text)
+    if start < 0:
+        if text not in document.content:
+            return None
+        start = document.content.find(text) - title  # it holds the title, or a part of it
+    return (start, start + len(text))
 
 
 def _credit(shares: Sequence[Share], weights: Sequence[float], kind: MatchKind) -> _Found:
@@ -201,7 +207,8 @@ def _credit(shares: Sequence[Share], weights: Sequence[float], kind: MatchKind) 
     ordered = sorted(shares, key=lambda share: (-worth[share[0]], share[0]))
     chosen = [share for share in ordered if worth[share[0]] >= _WHOLE]
     chosen = chosen or [share for share in ordered if worth[share[0]] >= _HALF]
-    if not chosen:
+    pieces = not chosen
+    if pieces:
         covered: set[int] = set()
         rest = list(ordered)
         while rest:
@@ -213,4 +220,4 @@ def _credit(shares: Sequence[Share], weights: Sequence[float], kind: MatchKind) 
             rest.remove(best)
     counted = shares if kind == "exact" else chosen
     together: set[int] = set().union(*(held for _, held in counted)) if counted else set()
-    return _Found(kind, tuple(sorted(number for number, _ in chosen)), weigh(together)) if chosen else _NOTHING
+    return _Found(kind, tuple(sorted(number for number, _ in chosen)), weigh(together), pieces) if chosen else _NOTHING

@@ -141,7 +141,8 @@ class Dataset:
         questions: Sequence[object] = [[q.id, q.text, q.answers, q.category, q.unanswerable] for q in self.questions]
         gold = [[q.id, [[g.text, g.document_id, g.start, g.end, g.grade] for g in q.gold_texts]]
                 for q in self.questions if q.gold_texts]
-        labels = [sorted((q, d, float(g)) for q, row in self.qrels.items() for d, g in row.items()), gold]
+        rows = ((q.id, self.qrels.get(q.id, {})) for q in self.questions)
+        labels = [sorted((q, d, float(g)) for q, row in rows for d, g in row.items()), gold]
         corpus = None if self.corpus is None else sorted((d.id, d.content) for d in self.corpus.values())
         return {"questions": _digest(questions), "labels": _digest(labels), "corpus": _digest(corpus)}
 

@@ -13,7 +13,7 @@ from ragkit.records.questions import text_id
 from ragkit.records.trajectory import Passage, Retrieval, Step, Trajectory
 
 TRAJECTORY_SCHEMA = "ragkit.trajectory/1"
-_ERROR_TYPE = re.compile(r"[A-Za-z_][\w.]{0,80}(?=:|\(|$)")
+_ERROR_TYPE = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception|Timeout|Interrupt|Exit)(?=:|\(|$)")
 _HASH = re.compile(r"sha1:[0-9a-f]{16}")
 
 
@@ -64,7 +64,10 @@ def _hash_error(error: str | None) -> str | None:
     if not error:
         return error
     kind = _ERROR_TYPE.match(error)
-    return f"{kind[0]}: {_hash_text(error)}" if kind else str(_hash_text(error))
+    if kind is None:
+        return str(_hash_text(error))
+    rest = error[kind.end():]
+    return f"{kind[0]}: {_hash_text(rest.removeprefix(': '))}" if rest else kind[0]
 
 
 def _step_to_json(step: Step, include_text: bool) -> dict[str, Any]:

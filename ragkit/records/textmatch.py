@@ -5,20 +5,19 @@ It knows texts alone; what a match means for labels is in gold.py.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Collection, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 # Scripts written without blanks are cut into characters, all others into words.
 _NO_BLANKS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _TOKEN = re.compile(f"[{_NO_BLANKS}]|[^\\W{_NO_BLANKS}]+")
 _FEW_TOKENS = 3  # below this a snippet is searched as a whole word or phrase, since no inner token is sure to be whole
-_RAREST = 16  # tokens of a snippet that vote for candidates; the rare ones tell passages apart
-_VISITS = 4_000  # entries of the index that are read for one snippet, so that common words cost no time
+_COMMON = 500  # passages; a pair of words in more of them ("of the") finds no candidate
 _SHORTEST_PIECE = 4  # characters; what is shorter stands at the end of some passage by chance
 _CANDIDATES = 24  # passages that are looked at closely per snippet
 
@@ -45,44 +44,80 @@ def tokens(normalised: str) -> list[str]:
 
 
 class PassageTexts:
-    """The texts of passages with an inverted index of their tokens, built at the first search.
+    """The texts of passages, with an index of the words and pairs of neighbours that the snippets hold.
 
+    Other words are not in it, so that its size follows the gold, not the corpus.
     Everything is deterministic: passages are numbered in the order given, and equal overlap goes to the first.
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Iterable[str], snippets: Iterable[str]) -> None:
         self.texts = [normalise(text) for text in texts]
-        self._bigrams: dict[int, set[tuple[str, str]]] = {}
+        self._wanted = [tokens(snippet) for snippet in snippets]
 
     @cached_property
-    def _postings(self) -> dict[str, list[int]]:
-        postings: dict[str, list[int]] = {}
+    def _index(self) -> tuple[dict[str, list[int]], dict[tuple[str, str], list[int]]]:
+        words: dict[str, list[int]] = {word: [] for snippet in self._wanted for word in snippet}
+        pairs: dict[tuple[str, str], list[int]] = {pair: [] for snippet in self._wanted for pair in pairwise(snippet)}
         for number, text in enumerate(self.texts):
-            for token in set(tokens(text)):
-                postings.setdefault(token, []).append(number)
-        return postings
+            found = tokens(text)
+            for word in words.keys() & set(found):
+                words[word].append(number)
+            for pair in pairs.keys() & set(pairwise(found)):
+                pairs[pair].append(number)
+        return words, pairs
 
     def holders(self, snippet: str, among: Collection[int] | None = None) -> list[int]:
         """The passages that hold the whole (normalised) snippet."""
         if not snippet:
             return []
         words = tokens(snippet)
+        postings = self._index[0]
         # The first and the last token may be cut; those between are whole, so each holder has all of them.
-        inner = sorted(set(words[1:-1]), key=lambda word: (len(self._postings.get(word, ())), word))[:_FEW_TOKENS]
+        inner = sorted(set(words[1:-1]), key=lambda word: (len(postings.get(word, ())), word))[:_FEW_TOKENS]
         if among is not None:
             candidates = sorted(among)
         elif inner:
-            lists = [self._postings.get(word, []) for word in inner]
+            lists = [postings.get(word, []) for word in inner]
             candidates = sorted(set(lists[0]).intersection(*lists[1:]))
         else:
             candidates = list(range(len(self.texts)))
         whole_words = len(words) < _FEW_TOKENS
         return [number for number in candidates if _contains(self.texts[number], snippet, whole_words)]
 
-    def pieces(self, snippet: str, among: Collection[int] | None = None) -> list[Share]:
-        """What passages hold of a snippet that was cut at their borders: its characters, per passage, most first."""
-        found: list[Share] = []
-        for number in self._candidates(tokens(snippet), among):
+    def overlaps(self, words: Sequence[str], among: Collection[int] | None = None) -> list[Share]:
+        """The token positions of a snippet that passages hold together with a neighbour, in the order of passages.
+
+        A token counts where the pair with the one before or after it stands in the passage: common words alone, which
+        every passage holds, are no overlap.
+        """
+        index = self._index[1]
+        postings = [index.get(pair, []) for pair in pairwise(words)]
+        candidates = sorted(among) if among is not None else self._candidates(postings)
+        shares: list[Share] = []
+        for number in candidates:
+            held: set[int] = set()
+            for position, numbers in enumerate(postings):
+                place = bisect_left(numbers, number)
+                if place < len(numbers) and numbers[place] == number:
+                    held |= {position, position + 1}
+            if held:
+                shares.append((number, held))
+        return shares
+
+    def _candidates(self, postings: Sequence[list[int]]) -> list[int]:
+        found = [numbers for numbers in postings if numbers]
+        telling = [numbers for numbers in found if len(numbers) <= _COMMON] or sorted(found, key=len)[:1]
+        votes: dict[int, float] = {}
+        for numbers in telling:
+            weight = math.log1p(len(self.texts) / len(numbers))
+            for number in numbers:
+                votes[number] = votes.get(number, 0.0) + weight
+        return sorted(sorted(votes, key=lambda number: (-votes[number], number))[:_CANDIDATES])
+
+    def pieces(self, snippet: str, candidates: Iterable[int]) -> list[Share]:
+        """The characters that passages hold of a snippet that was cut at their borders."""
+        shares: list[Share] = []
+        for number in candidates:
             text = self.texts[number]
             held: set[int] = set()
             if text and text in snippet:
@@ -91,54 +126,15 @@ class PassageTexts:
             tail = _tail_in(text, snippet)
             held |= set(range(_head_in(text, snippet))) | set(range(len(snippet) - tail, len(snippet)))
             if held:
-                found.append((number, held))
-        return sorted(found, key=lambda share: (-len(share[1]), share[0]))
+                shares.append((number, held))
+        return shares
 
-    def overlaps(self, words: list[str], among: Collection[int] | None = None) -> list[Share]:
-        """The token positions of a snippet that passages hold together with a neighbour, per passage, most first.
-
-        A token counts where the pair with the one before or after it stands in the passage: common words alone, which
-        every passage holds, are no overlap.
-        """
-        found: list[Share] = []
-        for number in self._candidates(words, among):
-            pairs = self._pairs(number)
-            held: set[int] = set()
-            for position in range(len(words) - 1):
-                if (words[position], words[position + 1]) in pairs:
-                    held |= {position, position + 1}
-            if held:
-                found.append((number, held))
-        return sorted(found, key=lambda share: (-len(share[1]), share[0]))
-
-    def weights(self, words: list[str]) -> list[float]:
+    def weights(self, words: Sequence[str]) -> list[float]:
         """How much each token tells: log(1 + passages / passages that hold it); an unknown one weighs the mean."""
-        total = len(self.texts)
-        known = [math.log1p(total / len(self._postings[word])) for word in words if word in self._postings]
+        counts = [len(self._index[0].get(word, ())) for word in words]
+        known = [math.log1p(len(self.texts) / count) for count in counts if count]
         mean = sum(known) / len(known) if known else 1.0
-        return [math.log1p(total / len(self._postings[word])) if word in self._postings else mean for word in words]
-
-    def _candidates(self, words: list[str], among: Collection[int] | None) -> list[int]:
-        counted = Counter(words)
-        rare = sorted(counted, key=lambda word: (len(self._postings.get(word, ())), word))
-        rare = [word for word in rare if word in self._postings][:_RAREST]
-        votes: dict[int, float] = {}
-        allowed = None if among is None else set(among)
-        seen = 0
-        for place, (word, weight) in enumerate(zip(rare, self.weights(rare), strict=True)):
-            seen += len(self._postings[word])
-            if place > 1 and seen > _VISITS:
-                break
-            for number in self._postings[word]:
-                if allowed is None or number in allowed:
-                    votes[number] = votes.get(number, 0.0) + weight
-        return sorted(votes, key=lambda number: (-votes[number], number))[:_CANDIDATES]
-
-    def _pairs(self, number: int) -> set[tuple[str, str]]:
-        if number not in self._bigrams:
-            words = tokens(self.texts[number])
-            self._bigrams[number] = set(itertools.pairwise(words))
-        return self._bigrams[number]
+        return [math.log1p(len(self.texts) / count) if count else mean for count in counts]
 
 
 def _contains(text: str, snippet: str, whole_words: bool) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError
-from ragkit.records.files import read_jsonl
+from ragkit.records.files import read_jsonl, write_jsonl
 from ragkit.records.questions import Dataset, Document
 from ragkit.records.readers.rows import Row, dataset_from_rows, identifier
 from ragkit.records.readers.tables import read_table
@@ -98,3 +98,21 @@ def _document(row: Any, where: str) -> Document:
         raise DataError(f"{where}: expected strings for title and text and an object for metadata")
     others = {key: value for key, value in row.items() if key not in (id_key, text_key, "title", "metadata")}
     return Document(identifier(row[id_key], where), text, title, {**others, **metadata})
+
+
+def write_folder(folder: Path, dataset: Dataset) -> None:
+    """Write a dataset so that `load_folder` reads the same one; the gold stands beside its question."""
+    rows: list[dict[str, Any]] = []
+    for question in dataset.questions:
+        gold = [{key: value for key, value in asdict(text).items() if value not in (None, "")}
+                for text in question.gold_texts]
+        row = {"_id": question.id, "text": question.text, "answers": list(question.answers),
+               "category": question.category, "unanswerable": question.unanswerable, "gold_texts": gold,
+               "gold_ids": dict(dataset.qrels.get(question.id, {})), "tags": list(question.tags),
+               "history": [dict(message) for message in question.history], "metadata": dict(question.metadata)}
+        rows.append({key: value for key, value in row.items() if value or key in ("_id", "text")})
+    write_jsonl(folder / _QUERIES[0], rows)
+    if dataset.corpus is not None:
+        documents = dataset.corpus.values()
+        write_jsonl(folder / _CORPUS[0], ({"_id": d.id, "title": d.title, "text": d.text, "metadata": dict(d.metadata)}
+                                          for d in documents))
