@@ -78,7 +78,7 @@ class QuestionView:
     scores: tuple[ScoreView, ...]
     fates: Mapping[str, str] = field(default_factory=dict)  # gold id -> the deepest stage it reached
     warnings: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()  # numbers and names of the answer that no passage holds, and the like
+    flags: tuple[str, ...] = ()  # shown under the answer: "no passage holds the number 1874", and the like
     ms: float | None = None
 
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ragkit.errors import MissingPackageError
-from ragkit.report import labels, numbers, plots, rows, texts
+from ragkit.report import labels, numbers, parts, plots, rows, texts
 from ragkit.report.data import MetricInfo, QuestionView, ReportData
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -52,7 +52,7 @@ def render_html(data: ReportData) -> str:
     figures = plots.figures(data)
     page = _environment().get_template("report.html.jinja").render(
         data=data, summary=_Loose(data.summary), run=_Loose(data.run),
-        questions=_Loose(data.summary.get("questions") or {}), rows=rows, labels=labels, numbers=numbers,
+        questions=_Loose(data.summary.get("questions") or {}), rows=rows, parts=parts, labels=labels, numbers=numbers,
         figures=figures, plot_data=texts.embedded_json({name: figure.spec for name, figure in figures.items()}),
         store=TextStore(), sections=sections(data), definitions=definitions(data), answer_length=_ANSWER_LENGTH,
         style=Markup(style), script=Markup(script), plotly=Markup(plotly) if figures else "",  # noqa: S704  (our own)
@@ -70,7 +70,7 @@ def sections(data: ReportData) -> list[tuple[str, str]]:
         ("ranks", "Ranks", bool(data.hit_curve or data.rank_histogram)),
         ("steps", "Step by step", bool(summary.get("per_step"))),
         ("lost", "Where gold was lost", bool(data.fates)),
-        ("reranker", "The re-ranker", bool(rows.rerank_parts(data))),
+        ("reranker", "The re-ranker", bool(parts.rerank_parts(data))),
         ("categories", "By category", bool(summary.get("categories"))),
         ("app", "The app", True),
         ("judge", "The judge", bool(summary.get("judge") or data.agreement or data.needs_judge)),

@@ -21,11 +21,11 @@ OUTCOMES: Mapping[str, Outcome] = {
     "incomplete_right": Outcome("evidence incomplete, answer right", "memory, or a label hole", "info"),
     "incomplete_wrong": Outcome("evidence incomplete, answer wrong", "retrieval’s", "bad"),
     "incomplete_unchecked": Outcome("evidence incomplete, answer not checked", "retrieval’s", "bad"),
-    "unlabelled_right": Outcome("evidence not labelled, answer right", "no gold to check", "good"),
-    "unlabelled_wrong": Outcome("evidence not labelled, answer wrong", "no gold to check", "warn"),
-    "unlabelled_unchecked": Outcome("evidence not labelled, answer not checked", "nothing to check", "plain"),
-    "unanswerable_refused": Outcome("unanswerable, and the app refused", "it works", "good"),
-    "unanswerable_answered": Outcome("unanswerable, and the app answered", "the generator’s", "warn"),
+    "unlabelled_right": Outcome("no labels, answer right", "no gold to check", "good"),
+    "unlabelled_wrong": Outcome("no labels, answer wrong", "no gold to check", "warn"),
+    "unlabelled_unchecked": Outcome("no labels, answer not checked", "nothing to check", "plain"),
+    "unanswerable_refused": Outcome("unanswerable, and the app said so", "it works", "good"),
+    "unanswerable_answered": Outcome("unanswerable, and the app answered all the same", "the generator’s", "warn"),
     "failed": Outcome("the app failed", "the app’s", "failed"),
 }
 MATRIX = (("complete", "Evidence complete"), ("incomplete", "Evidence incomplete"))
@@ -84,12 +84,13 @@ STATES: Mapping[str, str] = {
 
 
 def outcome(key: str) -> Outcome:
-    """The words of an outcome; an unknown key is taken as words.
+    """The words of an outcome, found by its key or by its title; anything else is taken as words.
 
     >>> outcome("complete_wrong").owner, outcome("no idea").title
     ('the generator’s', 'no idea')
     """
-    return OUTCOMES.get(key) or Outcome(words(key), "", "plain")
+    known = OUTCOMES.get(key) or next((outcome for outcome in OUTCOMES.values() if outcome.title == key), None)
+    return known or Outcome(words(key), "", "plain")
 
 
 def words(key: str) -> str:

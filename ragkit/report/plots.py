@@ -84,7 +84,7 @@ def rank_histogram(data: ReportData) -> Figure | None:
         "cliponaxis": False, "hovertemplate": "rank %{x}: %{y}<extra></extra>",
     }
     layout = _layout(f"rank of the relevant {data.unit}", f"relevant {data.unit}s")
-    layout["xaxis"].update(type="category")
+    layout["xaxis"].update(type="category", autotickangles=[0, 90], tickfont={"size": 11})
     layout["bargap"] = 0.22
     return Figure("rank-histogram", f"Ranks of the relevant {data.unit}s in the final list, and how many were missed",
                   _spec([trace], layout), ("Rank", f"Relevant {data.unit}s"),

@@ -1,17 +1,16 @@
-"""Rows of a report's tables as finished texts, the same for the page, Markdown and the console. Computes no figure."""
+"""Metrics as rows of finished texts, the same for the page, Markdown and the console. Computes no figure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ragkit.report import labels, numbers, texts
-from ragkit.report.data import MetricInfo, QuestionView, ReportData, ScoreView
+from ragkit.report.data import MetricInfo, ReportData
 
 NEEDS_JUDGE = "needs a judge"
-Cell = tuple[str, labels.Outcome]  # how many questions, and what they have in common
 
 
 @dataclass(frozen=True)
@@ -63,25 +62,6 @@ class CategoryRow:
 
     name: str
     cells: tuple[MetricRow | None, ...]
-
-
-@dataclass(frozen=True)
-class QuestionScores:
-    """One metric of one question: a score for each of the steps (None where it has none), and those to be explained."""
-
-    metric: str
-    cells: tuple[ScoreView | None, ...]
-    explained: tuple[ScoreView, ...]  # with verdicts, or with the raw reply of a failed one
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of a stacked bar."""
-
-    name: str
-    count: str
-    weight: int
-    tone: str
 
 
 def metric_row(data: ReportData, name: str, figures: Mapping[str, Any]) -> MetricRow:
@@ -177,7 +157,7 @@ def step_rows(data: ReportData, names: list[str] | None = None) -> tuple[list[st
     shown = labels.chosen(present, labels.STEP_METRICS) if names is None else names
     return shown, [
         StepRow(step, numbers.count(data.step_reach.get(step)), _cells(data, figures, shown))
-        for step, figures in sorted(per_step.items(), key=lambda item: _step_order(item[0]))
+        for step, figures in sorted(per_step.items(), key=lambda item: step_order(item[0]))
     ]
 
 
@@ -200,100 +180,6 @@ def _cells(data: ReportData, figures: Mapping[str, Any], names: list[str]) -> tu
     return tuple(metric_row(data, name, figures[name]) if name in figures else None for name in names)
 
 
-def _step_order(step: str) -> tuple[int, str]:
+def step_order(step: str) -> tuple[int, str]:
+    """By what steps are sorted: numbers by their size, anything else after them."""
     return (int(step) if step.isdigit() else 1_000_000, step)
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """A nested mapping as (words, value) pairs, for a ledger or a configuration.
-
-    >>> list(flat({"calls": 3, "tokens": {"input": 5}}))
-    [('calls', 3), ('tokens, input', 5)]
-    """
-    for key, value in values.items():
-        name = f"{prefix}, {labels.words(str(key))}" if prefix else labels.words(str(key))
-        if isinstance(value, Mapping) and value:
-            yield from flat(value, name)
-        else:
-            yield name, value
-
-
-def ledger(data: ReportData) -> list[tuple[str, str]]:
-    """The judge's ledger in words; an unknown price is "unknown", an unknown count "not recorded"."""
-    return [(name, _ledger_value(name, value)) for name, value in flat(data.summary.get("judge") or {})]
-
-
-def _ledger_value(name: str, value: Any) -> str:
-    if "cost" in name or "price" in name:
-        return numbers.money(value) if value is None or numbers.known(value) is not None else numbers.anything(value)
-    if name.endswith(" ms") or name == "ms":
-        return numbers.milliseconds(value)
-    return numbers.NOT_RECORDED if value is None else numbers.anything(value)
-
-
-def app_facts(data: ReportData) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Latency, tokens and cost of the app, each "not recorded" where nobody recorded it."""
-    app: Mapping[str, Any] = data.summary.get("app") or {}
-    formats: tuple[tuple[str, str, Callable[[object], str]], ...] = (
-        ("Latency", "ms", numbers.milliseconds), ("Tokens", "tokens", numbers.tokens), ("Cost", "cost", numbers.money))
-    facts = []
-    for title, key, write in formats:
-        value = app.get(key)
-        parts = list(flat(value)) if isinstance(value, Mapping) else [("", value)]
-        if all(part is None for _, part in parts):
-            facts.append((title, [("", numbers.NOT_RECORDED)]))
-        else:
-            facts.append((title, [(name, write(part)) for name, part in parts]))
-    return facts
-
-
-def fate_parts(fates: Mapping[str, int]) -> list[Part]:
-    """Where gold passages ended, as the parts of a bar; stages that lost some have shades of one colour."""
-    parts: list[Part] = []
-    for key, times in fates.items():
-        tone = labels.fate_tone(key)
-        lost = sum(part.tone.startswith("lost") for part in parts)
-        if times:
-            shade = f"-{min(lost, 3)}" if tone == "lost" and lost else ""
-            parts.append(Part(labels.fate(key), numbers.count(times), times, tone + shade))
-    return parts
-
-
-def rerank_parts(data: ReportData) -> list[Part]:
-    """Questions that the re-ranker helped, left alone and hurt, as the parts of a bar."""
-    tones = {"helped": "good", "unchanged": "plain", "hurt": "lost"}
-    return [Part(name, numbers.count(data.rerank[name]), data.rerank[name], tone)
-            for name, tone in tones.items() if data.rerank.get(name)]
-
-
-def matrix(data: ReportData) -> tuple[list[tuple[str, str]], list[tuple[str, list[Cell]]]]:
-    """Evidence x answer: the answers' heads that occur, and a row an evidence state of (count, words) cells."""
-    outcomes: Mapping[str, Any] = data.summary.get("outcomes") or {}
-    heads = [(key, title) for key, title in labels.ANSWERS
-             if key != "unchecked" or any(outcomes.get(f"{row}_{key}") for row, _ in labels.MATRIX)]
-    return heads, [
-        (title, [(numbers.count(outcomes.get(f"{row}_{key}") or 0), labels.OUTCOMES[f"{row}_{key}"])
-                 for key, _ in heads])
-        for row, title in labels.MATRIX
-    ]
-
-
-def other_outcomes(data: ReportData) -> list[tuple[str, labels.Outcome]]:
-    """The outcomes that stand beside the evidence x answer table: without labels, unanswerable, failed."""
-    outcomes: Mapping[str, Any] = data.summary.get("outcomes") or {}
-    inside = {f"{row}_{key}" for row, _ in labels.MATRIX for key, _ in labels.ANSWERS}
-    return [(numbers.count(times), labels.outcome(key))
-            for key, times in outcomes.items() if key not in inside and times]
-
-
-def question_scores(question: QuestionView) -> tuple[list[str], list[QuestionScores]]:
-    """A question's scores as a table: its steps ("final" first, then from 0) as columns, its metrics as rows."""
-    steps = sorted({score.step for score in question.scores}, key=lambda step: (step != "final", _step_order(step)))
-    found: dict[str, dict[str, ScoreView]] = {}
-    for score in question.scores:
-        found.setdefault(score.metric, {})[score.step] = score
-    return steps, [
-        QuestionScores(metric, tuple(by_step.get(step) for step in steps),
-                       tuple(score for score in by_step.values() if score.verdicts or score.raw))
-        for metric, by_step in found.items()
-    ]

@@ -20,7 +20,7 @@ HOSTILE = (  # the first four are the texts of a public report of stored scripti
     "{{ 7 * 7 }} {% raw %} ${x} %{y}",
     "![a](https://evil.example/a.png) | [b](javascript:alert(6)) `c` @everyone",
 )
-NEEDS = 'ragkit score … --judge openai:gpt-5-mini   (or --judge-url http://localhost:8000/v1)'
+NEEDS = "needs a judge: add --judge openai:gpt-5-mini, or --judge-url http://localhost:8000/v1"
 
 _RANK: dict[str, tuple[str, float]] = {
     "hit@1": ("1 if a relevant passage stands in the top k, else 0.", 0.542),
@@ -165,7 +165,7 @@ def question(number: int, **more: Any) -> QuestionView:
         "steps": _steps(), "context": context, "scores": scores,
         "fates": {"mill-007#1": "in_context", "mill-019#0": "lost_at_rerank", "mill-050#0": "never_retrieved"},
         "warnings": ("the context was found in the last prompt; one passage was cut",),
-        "flags": ("1874 stands in no passage",), "ms": 1240.0,
+        "flags": ("no passage holds the number 1874",), "ms": 1240.0,
     } | more
     return QuestionView(**fields)
 
@@ -219,8 +219,11 @@ def report_data(judge: bool = True, **more: Any) -> ReportData:
                      "unanswerable_refused": 3, "unanswerable_answered": 1, "unlabelled_right": 1, "failed": 1},
         "app": {"ms": {"mean": 1240.2, "median": 980.0, "p95": 3720.0}, "tokens": {"input": 48210, "output": 3911},
                 "cost": None},
-        "judge": {"model": "openai:gpt-5-mini", "calls": 214, "stored": 12, "pooled": 6, "retried": 3, "failed": 5,
-                  "tokens": {"input": 301223, "output": 22871}, "cost": 0.1273} if judge else {},
+        "judge": {"judge": "openai:gpt-5-mini", "endpoint": "https://api.openai.com/v1", "calls": 214, "stored": 12,
+                  "pooled": 6, "retried": 3, "failed": 5, "tokens": {"input": 301223, "output": 22871}, "price": None,
+                  "cost": None, "metrics": {"faithfulness": {"calls": 58, "failed": 5}, "context_precision":
+                  {"calls": 84, "stored": 12}}, "failures": {"unparsed reply": 3, "timed out": 2},
+                  "warnings": {}, "dropped_parameters": [], "stopped": None} if judge else {},
     }
     fields: dict[str, Any] = {
         "summary": summary,

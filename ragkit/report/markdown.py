@@ -1,0 +1,200 @@
+"""The report as Markdown, for pull requests and readers without a browser: the same tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ragkit.report import labels, numbers, parts, plots, rows, texts
+from ragkit.report.data import ListView, QuestionView, ReportData
+from ragkit.report.html import definitions
+
+_ANSWER = 400  # characters of an answer that a table-like line bears
+
+
+def render_markdown(data: ReportData) -> str:
+    """The whole report as text, to be written as utf-8."""
+    made = [
+        _head(data), _fix_first(data), _headline(data), _ranks(data), _steps(data), _lost(data), _categories(data),
+        _app(data), _judge(data), _questions(data), _failures(data), _notes(data), _definitions(data),
+    ]
+    return "\n\n".join(line for part in made for line in part if line) + "\n"
+
+
+def table(head: Sequence[str], body: Iterable[Sequence[str]], text_columns: int = 1) -> str:
+    """A Markdown table of finished cells; all but the first `text_columns` are aligned to the right."""
+    rule = [":--" if place < text_columns else "--:" for place in range(len(head))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *body))
+
+
+def _head(data: ReportData) -> list[str]:
+    asked = data.summary.get("questions") or {}
+    states = [f"{numbers.count(asked.get(state, 0))} {words}" for state, words in labels.STATES.items()]
+    facts = [("Questions", f"{numbers.count(asked.get('asked'))} asked: {', '.join(states)}")]
+    for key in ("app", "dataset", "judge", "embedder", "started", "label", "git"):
+        if data.run.get(key):
+            facts.append((key.capitalize(), texts.markdown(numbers.anything(data.run[key]))))
+    facts.append(("Gold is about", f"{texts.markdown(data.unit)}s"))
+    return [f"# {texts.markdown(data.summary.get('variant') or 'Report')}",
+            "\n".join(f"- **{name}:** {value}" for name, value in facts)]
+
+
+def _fix_first(data: ReportData) -> list[str]:
+    heads, lines = parts.matrix(data)
+    body = [[title, *(f"**{count}** ({outcome.owner})" for count, outcome in cells)] for title, cells in lines]
+    others = ", ".join(f"{count} × {outcome.title}" for count, outcome in parts.other_outcomes(data))
+    lost = ", ".join(f"{part.count} {part.name}" for part in parts.fate_parts(data.lost_stages))
+    return ["## What to fix first", f"**{texts.markdown(data.fix_first)}**",
+            table(["", *(title for _, title in heads)], body), f"Besides: {texts.markdown(others)}." if others else "",
+            f"Incomplete and wrong, by where the evidence was lost: {texts.markdown(lost)}." if lost else "",
+            texts.markdown(data.rule)]
+
+
+def _headline(data: ReportData) -> list[str]:
+    made = ["## Headline numbers"]
+    if data.needs_judge:
+        made.append(f"RAGAS metrics: {texts.markdown(data.needs_judge)}")
+    for group in rows.metric_groups(data):
+        body = [[texts.code(row.name), _mean(row), row.interval, row.scored, row.undefined or "0", row.failed or "0",
+                 row.ends, texts.markdown(row.labels), _why(row)] for row in group.rows]
+        made += [f"### {group.title}", group.about, table(
+            ["Metric", "Mean", "95% interval", "Scored / asked", "Undefined", "Failed", "Worst–best", "Labels",
+             "Notes, why not scored"], body)]
+    return [*made, "Worst–best stands where scores failed: the mean if every failed one had been the worst or best."]
+
+
+def _mean(row: rows.MetricRow) -> str:
+    if row.mean != numbers.NONE:
+        return row.mean
+    return rows.NEEDS_JUDGE if row.needs_judge else "failed" if row.failed and not row.undefined else "undefined"
+
+
+def _why(row: rows.MetricRow) -> str:
+    reasons = ", ".join(f"{times} × {reason}" if times else reason for times, reason in row.reasons)
+    return texts.markdown("; ".join(part for part in (row.note, reasons) if part))
+
+
+def _ranks(data: ReportData) -> list[str]:
+    made: list[str] = []
+    for figure in plots.figures(data).values():
+        if figure.body:
+            body = [[texts.markdown(cell) for cell in line] for line in figure.body]
+            made += [f"### {texts.markdown(figure.label)}", table(figure.head, body)]
+    return [f"## Where the relevant {texts.markdown(data.unit)}s stand", *made] if made else []
+
+
+def _steps(data: ReportData) -> list[str]:
+    names, lines = rows.step_rows(data)
+    if not lines:
+        return []
+    body = [[line.step, line.reached, *map(_cell, line.cells)] for line in lines]
+    return ["## Step by step", "One search is one step, counted from 0; in brackets n scored / n that reached it.",
+            table(["Step", "Reached by", *map(texts.code, names)], body)]
+
+
+def _cell(row: rows.MetricRow | None) -> str:
+    return numbers.NONE if row is None else f"{_mean(row)} ({row.scored})"
+
+
+def _lost(data: ReportData) -> list[str]:
+    made = []
+    for title, head, bars in (("Where gold was lost", "Fate", parts.fate_parts(data.fates)),
+                              ("What the re-ranker did", "Questions", parts.rerank_parts(data))):
+        if bars:
+            made += [f"## {title}", table([head, "Count"], [[texts.markdown(bar.name), bar.count] for bar in bars])]
+    return made
+
+
+def _categories(data: ReportData) -> list[str]:
+    names, lines = rows.category_rows(data)
+    if not lines:
+        return []
+    body = [[texts.markdown(line.name), *map(_cell, line.cells)] for line in lines]
+    return ["## By category", table(["Category", *map(texts.code, names)], body)]
+
+
+def _app(data: ReportData) -> list[str]:
+    lines = [f"- **{title}:** " + ", ".join(f"{name} {text}".strip() for name, text in made)
+             for title, made in parts.app_facts(data)]
+    return ["## The app: time, tokens, cost", "\n".join(lines)]
+
+
+def _judge(data: ReportData) -> list[str]:
+    ledger, lines = parts.ledger(data), parts.ledger_lines(data)
+    made = []
+    if ledger:
+        made.append(table(["Ledger", ""], [[texts.markdown(name), texts.markdown(text)] for name, text in ledger]))
+        made += [f"**{head}:** {texts.markdown(text)}" for head, text in lines]
+    if data.agreement:
+        body = [[texts.markdown(value if isinstance(value, str) else numbers.number(value)) for value in line.values()]
+                for line in data.agreement]
+        made += ["The keyless judge counts words; it is not faithfulness. Its measured agreement with labels (AUROC, "
+                  "0.5 is chance):", table([texts.markdown(head) for head in data.agreement[0]], body)]
+    return ["## The judge", *made] if made else []
+
+
+def _questions(data: ReportData) -> list[str]:
+    if not data.worst:
+        return []
+    return ["## Worst questions", texts.markdown(data.worst_rule), *(_question(question) for question in data.worst)]
+
+
+def _question(question: QuestionView) -> str:
+    name = texts.code(question.id) + (f", repeat {question.repeat}" if question.repeat else "")
+    outcome = labels.outcome(question.outcome)
+    facts = [labels.STATES.get(question.label_state, question.label_state), question.category or "no category",
+             outcome.title]
+    lines = [f"### {name}", "", f"**Question:** {_short(question.text)}", "", f"- {texts.markdown(' · '.join(facts))}"]
+    if question.error:
+        lines.append(f"- **The app failed:** {_short(question.error)}")
+    answer = "none" if question.answer is None else _short(question.answer)
+    references = " / ".join(_short(reference) for reference in question.references)
+    lines += [f"- **Answer:** {answer}", f"- **Reference:** {references or 'none'}"]
+    lines += [f"- **Check:** {texts.markdown(flag)}" for flag in question.flags]
+    lines += [f"- **Warning:** {texts.markdown(warning)}" for warning in question.warnings]
+    for step in question.steps:
+        found = _ids(step.lists[0]) if step.lists else "nothing"
+        lines.append(f"- **Step {step.index}:** “{_short(step.query)}” → {found}")
+    if question.context is not None:
+        lines.append(f"- **Context{'' if question.context.ranked else ' (a set)'}:** {_ids(question.context)}")
+    if question.fates:
+        fates = ", ".join(f"{texts.code(id_)} {texts.markdown(labels.fate(fate))}"
+                          for id_, fate in question.fates.items())
+        lines.append(f"- **Gold:** {fates}")
+    scores = [f"{texts.code(score.metric)} {numbers.number(score.value)}" if score.status == "scored" else
+              f"{texts.code(score.metric)} {score.status}: {texts.markdown(score.reason or '')}"
+              for score in question.scores if score.step == "final"]
+    return "\n".join([*lines, f"- **Scores:** {', '.join(scores)}" if scores else ""]).rstrip()
+
+
+def _ids(found: ListView) -> str:
+    """The ids of a list, gold in bold."""
+    if found.error:
+        return f"failed: {texts.markdown(found.error)}"
+    ids = [f"**{texts.code(p.id)}**" if p.gold else texts.code(p.id) for p in found.passages]
+    lost = f"; lost here: {', '.join(map(texts.code, found.lost))}" if found.lost else ""
+    return (", ".join(ids) or "nothing came back") + lost
+
+
+def _short(text: str) -> str:
+    return texts.markdown(texts.shortened(text, _ANSWER))
+
+
+def _failures(data: ReportData) -> list[str]:
+    if not data.failures:
+        return []
+    body = [[texts.code(id_), texts.code(what), texts.markdown(reason)] for id_, what, reason in data.failures]
+    return ["## Failures", table(["Question", "What failed", "Why"], body, text_columns=3)]
+
+
+def _notes(data: ReportData) -> list[str]:
+    return ["## Notes", "\n".join(f"- {texts.markdown(note)}" for note in data.notes)] if data.notes else []
+
+
+def _definitions(data: ReportData) -> list[str]:
+    made = []
+    for title, about, found in definitions(data):
+        lines = [f"- {', '.join(map(texts.code, names))}: {texts.markdown(rows.definition(info))}"
+                 for names, info in found]
+        made += [f"### {title}", about, "\n".join(lines)]
+    guide = "\n".join(f"- **{texts.markdown(name)}**: {texts.markdown(text)}." for name, text in labels.GUIDE)
+    return ["## What the numbers mean", *made, "### Which number to read when", guide] if made else []

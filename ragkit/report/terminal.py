@@ -1,0 +1,103 @@
+"""The summary on a console: what fits 80 columns, on any encoding. The rest stands in the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ragkit.report import labels, numbers, parts, rows, texts
+from ragkit.report.data import ReportData
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+    from rich.table import Table
+    from rich.text import Text
+
+WIDTH = 80
+
+
+def print_summary(data: ReportData, console: Console) -> None:
+    """Print the summary; what the console's encoding cannot carry is replaced, never an error."""
+    console.print(render_terminal(data, console.encoding), width=min(console.width, WIDTH))
+
+
+def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
+    """The summary as rich renderables: headline metrics, steps, evidence x answer, what to fix first."""
+    from rich.console import Group
+    from rich.text import Text
+
+    write = _Writer(encoding)
+    asked = data.summary.get("questions") or {}
+    states = ", ".join(f"{numbers.count(asked.get(state, 0))} {words}" for state, words in labels.STATES.items())
+    shown: list[Text | Table] = [
+        Text(""),
+        write.line(str(data.summary.get("variant") or "report"), "bold"),
+        write.line(f"{numbers.count(asked.get('asked'))} questions: {states}", "dim"),
+        write.metrics(data),
+    ]
+    if len(rows.step_rows(data, [])[1]) > 1:
+        shown.append(write.steps(data))
+    if any(count != "0" for _, cells in parts.matrix(data)[1] for count, _ in cells):
+        shown.append(write.matrix(data))
+    others = ", ".join(f"{count} × {outcome.title}" for count, outcome in parts.other_outcomes(data))
+    if others:
+        shown.append(write.line(f"Besides: {others}", "dim"))
+    if data.needs_judge:
+        shown.append(write.line(f"RAGAS metrics: {data.needs_judge}", "dim"))
+    if data.failures:
+        shown.append(write.line(f"{numbers.count(len(data.failures))} failed; the report says what and why", "magenta"))
+    return Group(*shown, Text(""), write.line(data.fix_first, "bold"), Text(""))
+
+
+class _Writer:
+    """Makes renderables whose every text the console can carry."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+
+    def safe(self, text: str) -> str:
+        return texts.encodable(texts.plain(text), self._encoding)
+
+    def line(self, text: str, style: str = "") -> Text:
+        from rich.text import Text
+
+        return Text(self.safe(text), style=style, overflow="fold")
+
+    def table(self, *heads: str) -> Table:
+        """An empty table: the first column holds names, the others numbers."""
+        from rich import box
+        from rich.table import Table
+
+        utf = self._encoding.lower().startswith("utf")
+        made = Table(box=box.SIMPLE_HEAD if utf else box.ASCII2, pad_edge=False,
+                     header_style="bold")
+        for place, head in enumerate(heads):
+            made.add_column(self.safe(head), justify="right" if place else "left", overflow="fold", no_wrap=False)
+        return made
+
+    def metrics(self, data: ReportData) -> Table:
+        made = self.table("Metric", "Mean", "95% interval", "Scored", "Not scored")
+        made.columns[-1].justify = "left"
+        for group in rows.metric_groups(data):
+            made.add_section()
+            for row in group.rows:
+                missing = [f"{row.undefined} undefined"] if row.undefined and not row.needs_judge else []
+                missing += [f"{row.failed} failed"] if row.failed else []
+                missing += [rows.NEEDS_JUDGE] if row.needs_judge else []
+                cells = (row.name, row.mean, row.interval, row.scored, ", ".join(missing))
+                made.add_row(*map(self.safe, cells), style="dim" if row.mean == numbers.NONE else None)
+        return made
+
+    def steps(self, data: ReportData) -> Table:
+        names = labels.chosen(rows.all_step_metrics(data), labels.STEP_CURVE)[:4]
+        made = self.table("Step", "Reached by", *names)
+        for line in rows.step_rows(data, names)[1]:
+            cells = (numbers.NONE if row is None else row.mean for row in line.cells)
+            made.add_row(*map(self.safe, (line.step, line.reached, *cells)))
+        return made
+
+    def matrix(self, data: ReportData) -> Table:
+        heads, lines = parts.matrix(data)
+        made = self.table("", *(title for _, title in heads))
+        for title, cells in lines:
+            made.add_row(self.safe(title), *(self.safe(f"{count}  {outcome.owner}") for count, outcome in cells))
+        return made
