@@ -100,8 +100,10 @@ def finish(evaluation: Evaluation, as_json: bool, page: Path | None) -> None:
 
 
 def show(evaluation: Evaluation, page: Path | None) -> None:
+    from rich.console import Console
+
     from ragkit.report.terminal import print_summary
 
-    print_summary(evaluation.data)
+    print_summary(evaluation.data, Console())
     if page is not None:
         say(f"Report: {page}")

@@ -41,6 +41,7 @@ def score(
 ) -> None:
     """Score recorded trajectories against a data set and write the report."""
     from ragkit.evaluation.evaluate import ascore, run_async
+    from ragkit.evaluation.options import options_of
     from ragkit.evaluation.plan import describe_scoring
 
     arguments = {"level": level, "limit": limit, "seed": seed or 0, "split": split, "columns": columns(column),
@@ -50,7 +51,8 @@ def score(
         timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
     )
     if dry_run:
-        common.say(describe_scoring(trajectories, dataset, metrics, arguments))
+        for line in describe_scoring(trajectories, dataset, metrics, judge or judge_url, options_of(arguments)):
+            common.say(line)
         return
     with common.progress(as_json) as bar:
         judged = bar("judging", None) if judge or judge_url else None

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ragkit.errors import DataError, RagkitError
 from ragkit.records.questions import Question
@@ -115,13 +115,13 @@ def _default_input(target: Any, question: Question) -> Any:
 
 def _runner(target: Any) -> Callable[[Any], Any]:
     if hasattr(target, "ainvoke"):
-        return target.ainvoke  # type: ignore[no-any-return]
+        return cast("Callable[[Any], Any]", target.ainvoke)
     if hasattr(target, "invoke"):
         return _threaded(target.invoke)
     if not callable(target):
         raise DataError(f"app: expected a callable or an object with invoke, got {type(target).__name__}")
     call = target if inspect.isroutine(target) else target.__call__
-    return target if inspect.iscoroutinefunction(call) else _threaded(target)  # type: ignore[no-any-return]
+    return cast("Callable[[Any], Any]", target) if inspect.iscoroutinefunction(call) else _threaded(target)
 
 
 def _threaded(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 from ragkit.errors import DataError
 from ragkit.evaluation.apps import App
 from ragkit.evaluation.options import Options, options_of
-from ragkit.evaluation.record import RecordSettings, record
-from ragkit.evaluation.result import Evaluation
+from ragkit.evaluation.record import RecordSettings, record, unfinished
+from ragkit.evaluation.result import Evaluation, assemble
 from ragkit.evaluation.runfolder import RunFolder, finished_run
 from ragkit.evaluation.session import Session
 from ragkit.evaluation.units import projection_from_json
+from ragkit.judge.open import reopen_judge
 from ragkit.judge.settings import JudgeSettings
 from ragkit.records.files import read_trajectories, trajectory_to_json
 from ragkit.records.trajectory import Trajectory
@@ -50,6 +51,8 @@ async def aevaluate(
     settings = RecordSettings(chosen.repeats, chosen.concurrency, chosen.timeout, chosen.retries)
     path = session.folder.trajectories if session.folder is not None else None
     async with session.judging(judge) as gateway:
+        if gateway is not None and unfinished(asked.questions, settings, path):
+            await gateway.check()  # before the app is asked for nothing
         session.start()
         trajectories = await record(system, asked.questions, settings, path, chosen.on_recorded)
         more = {"fingerprints": getattr(app, "fingerprints", None), "app_notes": list(getattr(app, "notes", ()))}
@@ -91,14 +94,19 @@ async def areport(run_folder: str | Path) -> Evaluation:
     options = Options(
         variant=run["variant"], limit=config["limit"], seed=config["seed"], level=config["level"],
         answer_threshold=config["answer_threshold"], all_questions=config.get("all_questions", False),
-        columns=source["columns"] or None, split=source["split"], judge_settings=JudgeSettings(frozen=True),
+        columns=source["columns"] or None, split=source["split"],
     )
     session = Session(path, None, options, {})
     if session.data.fingerprints() != config["dataset"]:
         raise DataError(f"{path}: is not the data set that {folder.path} was made with any more; score it again")
-    asked = session.data.limit(options.limit, options.seed)
-    trajectories = read_trajectories(folder.trajectories)
-    raise NotImplementedError(asked, trajectories, projection_from_json)
+    plan = session.plan(session.data.limit(options.limit, options.seed), run["metrics"])
+    gold = projection_from_json(run["projection"], session.data)
+    gateway = reopen_judge(run["judge"], JudgeSettings(store=Path(run["store"]))) if run["judge"] else None
+    try:
+        return await assemble(plan, read_trajectories(folder.trajectories), gateway, run, gold)
+    finally:
+        if gateway is not None:
+            gateway.close()
 
 
 def evaluate(app: Any, dataset: Any, **arguments: Any) -> Evaluation:
@@ -119,9 +127,7 @@ def score(trajectories: str | Path | Sequence[Trajectory], dataset: Any, **argum
 
 def run_async(work: Coroutine[Any, Any, _T]) -> _T:
     """Run to the end on a loop of its own: here, or on another thread where this one has a running loop already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _loop_is_running():
         return asyncio.run(work)
     outcome: list[_T] = []
     failure: list[BaseException] = []
@@ -138,6 +144,14 @@ def run_async(work: Coroutine[Any, Any, _T]) -> _T:
     if failure:
         raise failure[0]
     return outcome[0]
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _digest(trajectories: Sequence[Trajectory]) -> str:

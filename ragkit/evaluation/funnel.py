@@ -101,6 +101,9 @@ def fix_first(outcomes: Mapping[str, int], lost: Mapping[str, int]) -> str:
     worst = max(retrieval, generator, invented)
     if labelled == 0 and invented == 0:
         return "No question has relevance labels, so retrieval cannot be told from generation: label a few."
+    if worst == 0 and outcomes.get("incomplete_right", 0):
+        return (f"Look at the labels first: {outcomes['incomplete_right']} of {labelled} answers are right without all "
+                "of the labelled evidence, from the model's memory or because other passages hold it too.")
     if worst == 0:
         tail = f" {failed} questions failed in the app." if failed else ""
         return f"Nothing stands out: on all {labelled} labelled questions evidence was complete, no answer wrong.{tail}"

@@ -31,7 +31,9 @@ def join(dataset: Dataset, trajectories: Sequence[Trajectory], all_questions: bo
     for question in dataset.questions:
         by_text.setdefault(question.text.strip(), []).append(question.id)
     known: dict[tuple[str, int], Trajectory] = {}
-    matched, unknown, ambiguous = 0, [], []
+    unknown: list[str] = []
+    ambiguous: list[str] = []
+    matched = 0
     for trajectory in trajectories:
         found = trajectory
         if trajectory.question_id not in dataset.by_id:

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-from ragkit.evaluation.score import Scoring
+from ragkit.evaluation.defaults import wanted_metrics
+from ragkit.evaluation.join import join
+from ragkit.evaluation.options import Options
+from ragkit.evaluation.score import Scoring, judge_samples_of
+from ragkit.evaluation.session import open_dataset
+from ragkit.evaluation.units import project
 from ragkit.metrics.registry import Metric
+from ragkit.records.files import read_trajectories
 
 
 def judge_calls(metrics: Sequence[Metric], contexts: Sequence[int]) -> dict[str, int]:
@@ -34,8 +42,15 @@ def plan_lines(counts: Mapping[str, int], calls: Mapping[str, int], judge: str |
     return [*lines, f"judge: {judge}", f"judge calls: at most {sum(calls.values())} ({each})"]
 
 
-def contexts_of(scoring: Scoring) -> list[int]:
-    """How many contexts each sample would be judged with."""
-    from ragkit.evaluation.result import judge_samples_of
-
-    return [len(sample.contexts) for sample in judge_samples_of(scoring)]
+def describe_scoring(
+    trajectories: Path, source: Any, metrics: Sequence[str] | None, judge: str | None, options: Options
+) -> list[str]:
+    """What `ragkit score` would do: how many trajectories fit the data set, and what a judge would be asked."""
+    data = open_dataset(source, options)
+    joined = join(data, read_trajectories(trajectories), options.all_questions)
+    wanted = wanted_metrics(metrics, options.k_values)
+    scoring = Scoring("plan", data, joined.trajectories, project(data, joined.trajectories), wanted, options.level)
+    contexts = [len(sample.contexts) for sample in judge_samples_of(scoring)]
+    counts = {"trajectories": len(joined.trajectories), "questions": len({t.question_id for t in joined.trajectories}),
+              "metrics": len(wanted)}
+    return [*plan_lines(counts, judge_calls(wanted, contexts), judge), *joined.notes]

@@ -42,6 +42,8 @@ async def record(
     finished = {t.key: t for t in _finished(path)} if path is not None else {}
     wanted = [(question, repeat) for question in questions for repeat in range(settings.repeats)]
     todo = [(question, repeat) for question, repeat in wanted if (question.id, repeat) not in finished]
+    if path is not None and todo:
+        write_trajectories(path, finished.values())  # without what failed: its next try must not stand there twice
     slots = asyncio.Semaphore(settings.concurrency)
     recorder = Recorder()
 
@@ -63,13 +65,17 @@ async def record(
     return trajectories
 
 
+def unfinished(questions: Sequence[Question], settings: RecordSettings, path: Path | None) -> bool:
+    """Whether the app has to be asked at all."""
+    finished = {t.key for t in _finished(path)} if path is not None else set()
+    return any((question.id, repeat) not in finished for question in questions for repeat in range(settings.repeats))
+
+
 def _finished(path: Path) -> list[Trajectory]:
-    """What a former run left that need not be asked again; the file is rewritten to hold just that."""
+    """What a former run left that need not be asked again."""
     if not path.exists():
         return []
-    kept = [t for t in read_trajectories(path, allow_torn_tail=True) if t.error is None]
-    write_trajectories(path, kept)
-    return kept
+    return [t for t in read_trajectories(path, allow_torn_tail=True) if t.error is None]
 
 
 async def _ask(
@@ -115,6 +121,6 @@ def _wait(state: tenacity.RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome is not None else None
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     try:
-        return float(headers.get("retry-after"))
-    except (TypeError, ValueError):
+        return float(headers["retry-after"])
+    except (KeyError, TypeError, ValueError):
         return float(tenacity.wait_random_exponential(multiplier=1, max=30)(state))

@@ -8,20 +8,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragkit.errors import JudgeError
 from ragkit.evaluation import funnel, views
 from ragkit.evaluation.join import join
 from ragkit.evaluation.notes import label_notes, run_notes
 from ragkit.evaluation.runfolder import RunFolder
-from ragkit.evaluation.score import NO_JUDGE, Scorer, Scoring, final_list, judged_keys
+from ragkit.evaluation.score import NO_JUDGE, Scorer, Scoring, judge_samples_of
 from ragkit.evaluation.summary import build_summary
 from ragkit.evaluation.table import FINAL, ScoreRow, to_frame, write_scores
 from ragkit.evaluation.units import Projection, project, projection_to_json
+from ragkit.judge.judging import judge_samples
 from ragkit.judge.offline import AGREEMENT
-from ragkit.judge.samples import JudgeSample
+from ragkit.judge.verdicts import count_missing
 from ragkit.metrics.registry import Metric
 from ragkit.metrics.text import is_refusal
 from ragkit.records.files import write_json, write_text, write_trajectories
-from ragkit.records.judgements import Judgement
+from ragkit.records.judgements import Judgement, Score
 from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Passage, Trajectory
 from ragkit.report.data import ReportData
@@ -164,31 +166,17 @@ async def _judge(
     metrics = scoring.of_kind("judged")
     if gateway is None or not metrics:
         return None
-    from ragkit.judge.judging import judge_samples
-
-    samples = judge_samples_of(scoring)
-    return dict(await judge_samples(gateway, samples, metrics, on_judged))
-
-
-def judge_samples_of(scoring: Scoring) -> list[JudgeSample]:
-    """What the judge is asked about: the question, the answer, and the texts of the final context."""
-    samples = []
-    for trajectory in judged_keys(scoring, scoring.of_kind("judged")):
-        question = scoring.dataset.by_id[trajectory.question_id]
-        end = final_list(trajectory)
-        texts = [_text(passage, scoring.dataset) for passage in end.passages]
-        reference = question.answers[0] if question.answers else None
-        contexts = tuple(text for text in texts if text)
-        ranked = end.ranked and end.cuttable
-        samples.append(JudgeSample(trajectory.key, question.text, trajectory.answer, contexts, ranked, reference))
-    return samples
-
-
-def _text(passage: Passage, dataset: Dataset) -> str | None:
-    if passage.text is not None or dataset.corpus is None:
-        return passage.text
-    document = dataset.corpus.get(passage.id)
-    return None if document is None else document.content
+    samples, found = judge_samples_of(scoring), dict[tuple[tuple[Any, ...], str], Judgement]()
+    if not gateway.ledger["calls"] and count_missing(gateway, samples, metrics):
+        await gateway.check()
+    try:
+        await judge_samples(gateway, samples, metrics, on_judged, found)
+    except JudgeError as error:  # the run ends here for the judge; what it delivered is kept and shown
+        unjudged = Score.failed(f"not judged: {error}")
+        for sample in samples:
+            for metric in metrics:
+                found.setdefault((sample.key, metric.name), Judgement(metric.name, gateway.name, unjudged))
+    return found
 
 
 def _lost(scorer: Scorer, outcomes: Mapping[tuple[str, int], str]) -> dict[str, int]:

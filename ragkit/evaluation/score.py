@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ragkit.evaluation.funnel import RightRule, answer_right
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.evaluation.units import Projection
-from ragkit.metrics.answers import AnswerSample
+from ragkit.judge.offline import OFFLINE_JUDGE, OfflineResults, judge_offline
+from ragkit.judge.samples import JudgeSample
 from ragkit.metrics.ranking import RankedIds, build_batch, score_batch
-from ragkit.metrics.registry import Definition, Metric
+from ragkit.metrics.registry import Metric, definitions
 from ragkit.metrics.trajectory import EvidencePath, StageList, score_path
 from ragkit.records.judgements import Judgement, Score
-from ragkit.records.questions import Dataset, Question
+from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Passage, Trajectory
 
 NO_JUDGE = "needs a judge"
@@ -59,9 +60,27 @@ def final_list(trajectory: Trajectory) -> FinalList:
     return FinalList(tuple(union[passage_id] for passage_id in order), "union", cuttable=not order)
 
 
-def answer_sample(question: Question, trajectory: Trajectory) -> AnswerSample:
-    texts = tuple(passage.text for passage in final_list(trajectory).passages if passage.text is not None)
-    return AnswerSample(question.text, trajectory.answer, texts, question.answers)
+def judge_sample(scoring: Scoring, trajectory: Trajectory) -> JudgeSample:
+    """What a judge is asked about: the question, the answer, the texts of the final context, the reference answer."""
+    question, end = scoring.dataset.by_id[trajectory.question_id], final_list(trajectory)
+    texts = [_text(passage, scoring.dataset) for passage in end.passages]
+    reference = question.answers[0] if question.answers else None
+    contexts = tuple(text for text in texts if text)
+    ranked = end.ranked and end.cuttable
+    return JudgeSample(trajectory.key, question.text, trajectory.answer, contexts, ranked, reference)
+
+
+def judge_samples_of(scoring: Scoring) -> list[JudgeSample]:
+    """A sample for every trajectory that a judge can be asked about: the app did not fail, and was asked."""
+    return [judge_sample(scoring, trajectory) for trajectory in scoring.trajectories
+            if trajectory.error is None and not trajectory.meta.get("not_asked")]
+
+
+def _text(passage: Passage, dataset: Dataset) -> str | None:
+    if passage.text is not None or dataset.corpus is None:
+        return passage.text
+    document = dataset.corpus.get(passage.id)
+    return None if document is None else document.content
 
 
 class Scorer:
@@ -74,9 +93,11 @@ class Scorer:
         self._questions = scoring.dataset.by_id
         self.answers: dict[tuple[str, int], dict[str, Score]] = {}  # what the rule "right" looks at
         self.paths: dict[tuple[str, int], EvidencePath] = {}
+        self.offline: OfflineResults = {}
 
     def rows(self) -> list[ScoreRow]:
         """All rows: every step's list, the trajectory metrics, and the metrics at the end."""
+        self.offline = self._judge_offline()
         for trajectory in self._scoring.trajectories:
             self.answers[trajectory.key] = self._answer_scores(trajectory)
             self.paths[trajectory.key] = self._path(trajectory)
@@ -164,24 +185,23 @@ class Scorer:
             rows.append(self._row(trajectory, FINAL, "trajectory", name, shown, labels=labels))
         return rows
 
-    def _answer_scores(self, trajectory: Trajectory) -> dict[str, Score]:
-        """Every answer metric, and the judged ones: the rule for "right" may need some that nobody asked to see."""
-        from ragkit.metrics.registry import definitions
+    def _judge_offline(self) -> OfflineResults:
+        """All answer metrics of all trajectories: the rule for "right" needs some that nobody asked to see."""
+        fine = [trajectory for trajectory in self._scoring.trajectories if trajectory.error is None]
+        samples = [judge_sample(self._scoring, trajectory) for trajectory in fine]
+        references = [self._questions[trajectory.question_id].answers for trajectory in fine]
+        return judge_offline(samples, [Metric(definition) for definition in definitions("answer")], references)
 
+    def _answer_scores(self, trajectory: Trajectory) -> dict[str, Score]:
+        names = [definition.name for definition in definitions("answer")]
         if trajectory.error:
-            failed = Score.failed(f"app failed: {trajectory.error}")
-            return {definition.name: failed for definition in definitions("answer")}
-        sample = answer_sample(self._questions[trajectory.question_id], trajectory)
-        scores = {d.name: _answer_score(d, sample) for d in definitions("answer")}
-        for (key, name), judgement in (self._judgements or {}).items():
-            if key == trajectory.key and name == "answer_accuracy":
-                scores[name] = judgement.score
-        return scores
+            return dict.fromkeys(names, Score.failed(f"app failed: {trajectory.error}"))
+        scores = {name: self.offline[trajectory.key, name].score for name in names}
+        judged = (self._judgements or {}).get((trajectory.key, "answer_accuracy"))
+        return scores if judged is None else {**scores, "answer_accuracy": judged.score}
 
     def _answer_rows(self, trajectory: Trajectory) -> list[ScoreRow]:
         scores = self.answers[trajectory.key]
-        from ragkit.judge.offline import OFFLINE_JUDGE
-
         return [
             self._row(trajectory, FINAL, "answer", metric.name, scores[metric.name], judge=OFFLINE_JUDGE)
             for metric in self._scoring.of_kind("answer")
@@ -202,13 +222,3 @@ class Scorer:
             else:
                 rows.append(self._row(trajectory, FINAL, "judge", metric.name, Score.undefined(NO_JUDGE)))
         return rows
-
-
-def _answer_score(definition: Definition, sample: AnswerSample) -> Score:
-    score: Score = definition.function(sample)
-    return score
-
-
-def judged_keys(scoring: Scoring, metrics: Sequence[Metric]) -> list[Trajectory]:
-    """The trajectories that a judge can be asked about: those whose app did not fail and that were asked."""
-    return [t for t in scoring.trajectories if metrics and t.error is None and not t.meta.get("not_asked")]

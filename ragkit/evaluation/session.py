@@ -18,7 +18,7 @@ from ragkit.evaluation.units import Projection
 from ragkit.metrics.registry import parse_all
 from ragkit.records.questions import Dataset
 from ragkit.records.readers import load_dataset
-from ragkit.records.readers.beir import write_beir
+from ragkit.records.readers.beir import write_folder
 from ragkit.records.trajectory import Passage, Trajectory
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Session:
 
     @asynccontextmanager
     async def judging(self, judge: Any) -> AsyncIterator[Gateway | None]:
-        """The judge, after it answered; None where nobody is to be asked. Closed whatever happens."""
+        """The judge, opened; None where nobody is to be asked. Closed whatever happens."""
         if judge is None and self.options.judge_url is None:
             yield None
             return
@@ -78,7 +78,6 @@ class Session:
         gateway = open_judge(judge, self.options.judge_url, settings)
         try:
             self._same_judge(gateway)
-            await gateway.check()
             yield gateway
         finally:
             gateway.close()
@@ -106,6 +105,7 @@ class Session:
             "state": COMPLETE,
             "source": self._source_record(),
             "judge": _judge_record(gateway) if gateway is not None else self.known.get("judge"),
+            "store": str(gateway.store.path) if gateway is not None else self.known.get("store"),
             **(more or {}),
         }
         evaluation = await assemble(plan, trajectories, gateway, run, gold, self.options.on_judged)
@@ -122,7 +122,7 @@ class Session:
             return {**where, "path": str(path.resolve()) if path.exists() else str(path)}
         if self.folder is None:
             return None
-        write_beir(self.folder.path / "dataset", self.data)
+        write_folder(self.folder.path / "dataset", self.data)
         return {**where, "path": "dataset", "columns": {}}
 
 

@@ -54,7 +54,9 @@ def _entries(rows: Iterable[ScoreRow], names: Sequence[str], seed: int) -> dict[
 
 def _entry(rows: Sequence[ScoreRow], name: str, seed: int) -> dict[str, Any]:
     """One metric over questions: repeats are averaged per question first."""
-    interval = summarize([(row.question_id, row.score) for row in rows], parse(name).definition.range, seed=seed)
+    definition = parse(name).definition
+    scores = [(row.question_id, row.score) for row in rows]
+    interval = summarize(scores, definition.range, seed=seed, direction=definition.direction)
     return {
         "mean": interval.mean,
         "low": interval.low,
@@ -91,17 +93,17 @@ def _carried(
 ) -> list[ScoreRow]:
     """Rows of cumulative recall for the steps that a shorter trajectory did not take; without any step it is 0."""
     last: dict[tuple[str, int], ScoreRow] = {}
-    for row in rows:
-        if row.metric == "cumulative_recall" and row.step != FINAL:
-            key = (row.question_id, row.repeat)
-            if key not in last or int(row.step) > int(last[key].step):
-                last[key] = row
+    for seen in rows:
+        if seen.metric == "cumulative_recall" and seen.step != FINAL:
+            key = (seen.question_id, seen.repeat)
+            if key not in last or int(seen.step) > int(last[key].step):
+                last[key] = seen
     if not last:
         return []
     example = next(iter(last.values()))
     result = []
     for trajectory in trajectories:
-        row = last.get(trajectory.key)
+        row: ScoreRow | None = last.get(trajectory.key)
         if row is None and label_states[trajectory.question_id] == "labelled":
             row = example._replace(question_id=trajectory.question_id, repeat=trajectory.repeat, step="-1",
                                    value=0.0, status="scored", reason=None)

@@ -50,18 +50,11 @@ def to_frame(rows: Iterable[ScoreRow]) -> pd.DataFrame:
         frame[column] = frame[column].astype("int64")
     twice = frame.duplicated(KEY)
     if twice.any():
-        first = frame.loc[twice.idxmax(), KEY].to_dict()
+        first = frame[KEY][twice].iloc[0].to_dict()
         raise DataError(f"scores table: the key {first} stands twice")
     for column in _CATEGORICAL:
         frame[column] = frame[column].astype("category")
     return frame
-
-
-def to_rows(frame: pd.DataFrame) -> list[ScoreRow]:
-    """The rows of a scores table; missing strings come back as None."""
-    plain = frame.astype(dict.fromkeys(COLUMNS, "object"))
-    plain = plain.where(plain.notna(), None)
-    return [ScoreRow(*values) for values in plain[list(COLUMNS)].itertuples(index=False, name=None)]
 
 
 def write_scores(path: Path, frame: pd.DataFrame) -> None:

@@ -10,11 +10,9 @@ from typing import Any
 from ragkit.evaluation.funnel import OUTCOMES
 from ragkit.evaluation.score import FinalList, Scorer, Scoring, final_list
 from ragkit.evaluation.table import FINAL, ScoreRow
-from ragkit.metrics.answers import support_details
 from ragkit.metrics.registry import Metric
 from ragkit.metrics.trajectory import fates
 from ragkit.records.judgements import Judgement
-from ragkit.records.questions import Question
 from ragkit.records.trajectory import Passage, Retrieval, Trajectory
 from ragkit.report.data import ListView, MetricInfo, PassageView, QuestionView, ScoreView, StepView
 
@@ -140,7 +138,7 @@ class QuestionViews:
             scores=tuple(self._score(row) for row in self._rows[trajectory.key] if row.step == FINAL),
             fates=fates(path) if path.label_state == "labelled" else {},
             warnings=tuple(str(warning) for warning in trajectory.meta.get("warnings", ())),
-            flags=self._flags(question, trajectory),
+            flags=self._flags(trajectory),
             ms=trajectory.ms,
         )
 
@@ -181,10 +179,8 @@ class QuestionViews:
         raw = judgement.raw if judgement else None
         return ScoreView(row.metric, row.step, row.value, row.status, row.reason, row.judge, verdicts, raw)
 
-    def _flags(self, question: Question, trajectory: Trajectory) -> tuple[str, ...]:
-        from ragkit.evaluation.score import answer_sample
-
-        if not trajectory.answer:
-            return ()
-        details = support_details(answer_sample(question, trajectory))
-        return tuple(dict.fromkeys(flag for detail in details for flag in detail.flags))
+    def _flags(self, trajectory: Trajectory) -> tuple[str, ...]:
+        """Numbers and names of the answer that no passage holds, as the keyless judge marked them."""
+        judgement = self._scorer.offline.get((trajectory.key, "lexical_support"))
+        verdicts = judgement.verdicts if judgement is not None else ()
+        return tuple(dict.fromkeys(flag for verdict in verdicts for flag in verdict.flags))

@@ -62,14 +62,14 @@ class Gateway:
     replicate number, so that nothing is answered by another model, and "ask three times" asks three times.
     """
 
-    def __init__(self, backend: Backend, settings: JudgeSettings | None = None) -> None:
+    def __init__(self, backend: Backend, settings: JudgeSettings | None = None, fingerprint: str | None = None) -> None:
         self.backend = backend
         self.settings = settings or JudgeSettings()
         self.store = JudgementStore(self.settings.store)
         self.account = Ledger(self.settings.price, self.settings.max_calls, self.settings.budget)
         self.limits = Limits(self.settings.rpm, self.settings.tpm)
         self.stopped: JudgeError | None = None
-        self._identity = _digest({"format": 1, "system": SYSTEM_MESSAGE, **backend.identity})
+        self._identity = fingerprint or _digest({"format": 1, "system": SYSTEM_MESSAGE, **backend.identity})
         self._runs: dict[asyncio.AbstractEventLoop, _Run] = {}
         self._unreachable = 0
         self._answered = False

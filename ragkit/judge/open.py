@@ -6,16 +6,19 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ragkit.errors import JudgeError, MissingPackageError
-from ragkit.judge.calls import Backend
+from ragkit.judge.calls import Backend, Connection
 from ragkit.judge.endpoint import OPENAI_URL, OpenAIEndpoint
 from ragkit.judge.gateway import Gateway
 from ragkit.judge.langchain import LangChainModel
 from ragkit.judge.settings import JudgeSettings
 
-__all__ = ["JudgeSettings", "open_judge"]
+__all__ = ["JudgeSettings", "open_judge", "reopen_judge"]
 
 _FORMS = "expected PROVIDER:MODEL, http://host:port/v1#MODEL, or a model's name with the URL of its server"
 
@@ -33,6 +36,30 @@ def open_judge(spec: Any, url: str | None = None, settings: JudgeSettings | None
     """
     settings = settings or JudgeSettings()
     return Gateway(_backend(spec, url, settings), settings)
+
+
+def reopen_judge(record: Mapping[str, str], settings: JudgeSettings) -> Gateway:
+    """The judge of an earlier run, to read what it judged: {"name", "endpoint", "fingerprint"}. It is never asked."""
+    past = PastJudge(record["name"], record["endpoint"])
+    return Gateway(past, replace(settings, frozen=True), record["fingerprint"])
+
+
+@dataclass(frozen=True)
+class PastJudge:
+    """Stands for a model that is not at hand any more, and need not be."""
+
+    name: str
+    where: str
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        return {"kind": "past", "name": self.name, "endpoint": self.where}
+
+    def connect(self) -> AbstractAsyncContextManager[Connection]:
+        raise JudgeError(f"judge {self.name}: of an earlier run, and cannot be asked")
+
+    def dropped(self) -> tuple[str, ...]:
+        return ()
 
 
 def _backend(spec: Any, url: str | None, settings: JudgeSettings) -> Backend:
