@@ -9,6 +9,7 @@ import gzip
 import json
 import os
 import secrets
+import threading
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _BOM = b"\xef\xbb\xbf"
+_APPENDING = threading.Lock()  # a thread must not take the half-written line of another for a torn one
 
 
 def read_bytes(path: str | Path, expected: str = "a file") -> bytes:
@@ -184,7 +186,7 @@ def append_trajectory(path: str | Path, trajectory: Trajectory, include_text: bo
     path = Path(path)
     line = dumps(trajectory_to_json(trajectory, include_text)).encode("utf-8") + b"\n"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
+    with _APPENDING, path.open("a+b") as file:
         _mend_tail(file)
         file.write(line)
         file.flush()

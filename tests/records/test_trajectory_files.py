@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -200,3 +201,10 @@ def test_appending_after_a_killed_run_spoils_nothing(tmp_path: Any, cut: int) ->
     expected = ["a", "b", "c"] if cut == 1 else ["a", "c"]
     assert [t.question_id for t in read_trajectories(path)] == expected
     assert len(list(read_jsonl(path))) == len(expected)
+
+
+def test_threads_may_append_at_the_same_time(tmp_path: Any) -> None:
+    path = tmp_path / "t.jsonl"
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: append_trajectory(path, Trajectory(f"q{n}", "w" * 100_000)), range(40)))
+    assert {t.question_id for t in read_trajectories(path)} == {f"q{n}" for n in range(40)}
