@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from ragkit.recording.trace import Trace
 
 _MEND = (
-    "the passages that the answer was written from were not found in the last prompt; say them inside the trace: "
+    "it is unknown which passages the answer was written from: {why}. Say it inside the trace: "
     "ragkit.recording.current_trace().context(passages)"
 )
+_NOT_FOUND = _MEND.format(why="their texts were not found in the last prompt")
+_NO_PROMPT = _MEND.format(why="no model call was seen")
 _NO_STEP = (
     "no search was seen; if the app searches, show it: recorder.instrument(vector_store), "
     "@recorder.retriever on the function that searches, or trace.step(query, passages)"
@@ -41,21 +43,22 @@ def find_context(
     trace: Trace, steps: Sequence[Step], across: Sequence[Retrieval], answer: str | None
 ) -> Retrieval | None:
     """The context list (source "prompt"), or None, said once, where it is not known."""
-    prompt = _last_prompt(trace.log.prompts, answer)
-    if not steps:
-        if prompt is not None or answer is not None:
-            trace.warn(_NO_STEP)
-        return None
-    if prompt is None:
-        if answer is not None:
-            trace.warn(_MEND)
+    log = trace.log
+    # What a retriever asks a model (other words for the query, a grade of each passage) is not the answer's prompt.
+    prompts = [one for one in log.prompts if not any(run.frame is not None for run in log.lineage(one.run_id))]
+    prompt = _last_prompt(prompts, answer)
+    answered = trace.error is None and (prompt is not None or answer is not None)
+    if not steps or prompt is None:
+        if answered:
+            trace.warn(_NO_PROMPT if steps else _NO_STEP)
         return None
     lists = [*reversed(across), *(found for step in reversed(steps) for found in step.retrievals)]
     if not any(found.passages for found in lists):
         return Retrieval("context", trace.question.text, (), source="prompt")
     places = _locate(prompt, lists)
     if not places:
-        trace.warn(_MEND)
+        if answered:
+            trace.warn(_NOT_FOUND)
         return None
     cut = [place.passage.id for place in places if place.truncated]
     if cut:

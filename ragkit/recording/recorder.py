@@ -31,6 +31,7 @@ class Recorder:
     >>> recorder = Recorder()
     >>> with recorder.trace("Who wrote it?") as trace:
     ...     trace.step("author", [("d7", "Ada wrote it.")])
+    ...     trace.context([("d7", "Ada wrote it.")])
     ...     trace.answer("Ada")
     >>> trace.trajectory.steps[0].outermost.ids, trace.trajectory.answer
     (('d7',), 'Ada')

@@ -16,7 +16,7 @@ class Place:
 
     frame: Frame
     model: UUID | None = None
-    groups: dict[tuple[object, ...], UUID] = field(default_factory=dict)
+    groups: dict[tuple[object, ...], object] = field(default_factory=dict)
     turn: int = 0
 
 
@@ -29,8 +29,8 @@ def place_of(log: Log, frame: Frame) -> Place:
         if run.kind == "tool" and (model := _issuer(log, run)) is not None:
             place.model = model
             return place
-        if below is not None and run.name.startswith("RunnableParallel"):
-            place.groups.setdefault(("parallel", run.id), below.id)
+        if run.name.startswith("RunnableParallel"):
+            place.groups.setdefault(("parallel", run.id), frame if below is None else below.id)
         if is_node(log, run):
             place.groups.setdefault(("graph", run.parent, run.metadata["langgraph_step"]), run.id)
         below = run

@@ -305,9 +305,9 @@ def test_context_answer_usage_by_hand() -> None:
         trace.answer("second")
         trace.usage(input_tokens=3, cost=0.5)
         trace.usage(input_tokens=4)
-    trajectory = trace.trajectory
-    assert trajectory.context is not None
-    assert (trajectory.context.ids, trajectory.context.ranked, trajectory.context.source) == (("b", "a"), False, "manual")
+    trajectory, context = trace.trajectory, trace.trajectory.context
+    assert context is not None
+    assert (context.ids, context.ranked, context.source) == (("b", "a"), False, "manual")
     assert trajectory.answer == "second" and trajectory.usage == {"input_tokens": 7, "cost": 0.5}
 
 
