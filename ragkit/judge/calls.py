@@ -54,6 +54,14 @@ class Connection(Protocol):
         ...
 
 
+    async def probe(self) -> bool:
+        """Whether the model can be taken to answer, found out without asking it; False: only asking can tell.
+
+        Raises TransientError where the server cannot be reached.
+        """
+        ...
+
+
 class Backend(Protocol):
     """A model behind an endpoint. It remembers which parameters the model refused."""
 

@@ -122,12 +122,8 @@ class OpenAIConnection:
             async with self.session.post(f"{self.endpoint.url}/chat/completions", json=body) as response:
                 text = self._redacted(await response.text(encoding="utf-8", errors="replace"))
                 status, headers = response.status, response.headers
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise TransientError(f"cannot reach {where}: {_one_line(error)}", unreachable=True) from error
-        except aiohttp.InvalidURL as error:
-            raise JudgeError(f"judge: {self.endpoint.url!r} is no URL; expected http://host:port/v1") from error
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise TransientError(f"the connection to {where} was lost: {_one_line(error)}") from error
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise self._network_fault(error) from error
         if status >= 300:
             sent = frozenset(body) | ({"system"} if any(m["role"] == "system" for m in body["messages"]) else set())
             variable = self.endpoint.settings.key_variable
@@ -138,6 +134,30 @@ class OpenAIConnection:
                 raise CallError(f"the server refused the request ({status}): {fault}", raw=text[:2000])
             raise fault
         return read_completion(text, where)
+
+    async def probe(self) -> bool:
+        """Looks the model up in the server's list, which costs nothing. A server without a list is taken as it is:
+        its first answer tells."""
+        try:
+            async with self.session.get(f"{self.endpoint.url}/models") as response:
+                text, status = await response.text(encoding="utf-8", errors="replace"), response.status
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise self._network_fault(error) from error
+        if status in (404, 405, 501):
+            return True
+        try:
+            listed = [row["id"] for row in json.loads(text)["data"]]
+        except (ValueError, KeyError, TypeError):
+            return False
+        return status == 200 and self.endpoint.model in listed
+
+    def _network_fault(self, error: Exception) -> Exception:
+        where = self.endpoint.where
+        if isinstance(error, aiohttp.InvalidURL):
+            return JudgeError(f"judge: {self.endpoint.url!r} is no URL; expected http://host:port/v1")
+        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+            return TransientError(f"cannot reach {where}: {_one_line(error)}", unreachable=True)
+        return TransientError(f"the connection to {where} was lost: {_one_line(error)}")
 
     def _redacted(self, text: str) -> str:
         return text.replace(self.key, "***") if self.key else text  # some servers repeat the key that they refuse

@@ -21,6 +21,7 @@ from ragkit.judge.calls import (
     CallError,
     ModelReply,
     ModelRequest,
+    TransientError,
     UnreachableError,
     UnusableReplyError,
 )
@@ -181,16 +182,19 @@ class Gateway:
                     flight.cancel()
                 await run.stack.aclose()
 
-    async def check(self) -> None:
-        """One tiny request, to know before any work that the judge answers. JudgeError says what, where, how to mend.
+    async def check(self, *, ask: bool = True) -> None:
+        """Before any work: does the judge answer? JudgeError says what, where, and how to mend it.
 
-        It is counted as a call, and made once. Nothing is sent where no new call is allowed (`frozen`).
+        An endpoint's list of models is looked at first, which costs nothing; where that leaves a doubt, one tiny
+        request is made (and counted), unless `ask` is False. Nothing is sent where no new call is allowed (`frozen`).
         """
         if self.settings.frozen or self._answered:
             return
         request = ModelRequest((("user", "Reply with the digit 1."),), None, 256)
         try:
             async with self.running() as run:
+                if await _probed(run.asker) or not ask:
+                    return
                 await replace(run.asker, settings=replace(self.settings, attempts=2)).deliver(request, "check")
         except CallError as error:
             hint = ("is the server running, and is the URL right?" if isinstance(error, UnreachableError)
@@ -214,6 +218,21 @@ class Gateway:
         made = {"judge": self.name, "endpoint": self.backend.where, "fingerprint": self.fingerprint[:16],
                 **self.account.as_dict(), "dropped_parameters": list(self.backend.dropped())}
         return {**made, "stopped": None if self.stopped is None else str(self.stopped)}
+
+
+async def _probed(asker: Asker) -> bool:
+    """Two tries to look the model up; a server that is slow to say is asked properly."""
+    for last in (False, True):
+        try:
+            async with asyncio.timeout(min(asker.settings.timeout, 20.0)):
+                return await asker.connection.probe()
+        except TimeoutError:
+            return False
+        except TransientError as error:
+            if last and error.unreachable:
+                raise UnreachableError(str(error)) from error
+        await asyncio.sleep(asker.settings.backoff)
+    return False
 
 
 async def _result(flight: asyncio.Task[Reply]) -> Reply:

@@ -73,7 +73,7 @@ async def _judge_missing(book: JudgementBook, tasks: list[_Task], found: Results
     vendor = load_ragas()
     if any(task.metric.name == "answer_relevancy" for task in tasks):
         await asyncio.to_thread(book.load_embedder)
-    await gateway.check()
+    await gateway.check(ask=False)
     # Not all at once: what was begun first is finished first, so that an interrupted run has whole judgements.
     window = asyncio.Semaphore(2 * gateway.settings.concurrency)
     vectors = Vectors(book.embedder)

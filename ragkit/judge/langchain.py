@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,10 +49,16 @@ class LangChainModel:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[LangChainModel]:
-        yield self
+        try:
+            yield self
+        finally:
+            await _let_go(self.model)
 
     def dropped(self) -> tuple[str, ...]:
         return tuple(self._dropped)
+
+    async def probe(self) -> bool:
+        return False  # LangChain has no question about a model that costs nothing
 
     async def send(self, request: ModelRequest) -> ModelReply:
         messages = list(request.messages)
@@ -104,6 +110,20 @@ class LangChainModel:
             self._dropped.append(parameter)
         if parameter != "system":
             self.model = self.model.model_copy(update={parameter: None})
+
+
+async def _let_go(model: Any) -> None:
+    """Closes the idle connections that the model's HTTP client keeps.
+
+    They belong to this event loop; the next run has another one, and a request over them would be sent and lost.
+    """
+    for name in ("root_async_client", "_async_client", "async_client"):
+        client = getattr(getattr(model, name, None), "_client", None)
+        pool = getattr(getattr(client, "_transport", None), "_pool", None)
+        with suppress(Exception):  # other clients, other versions: then the next run tries again
+            for connection in list(getattr(pool, "connections", ())):
+                if connection.is_idle():
+                    await connection.aclose()
 
 
 def _reply(message: Any) -> ModelReply:

@@ -125,7 +125,8 @@ async def _answer_relevancy(vendor: RagasNames, scope: Scope, sample: JudgeSampl
     metric = vendor.answer_relevancy(llm=vendor.llm(scope), embeddings=vendor.embedding(vectors), strictness=STRICTNESS)
     prompt = metric.prompt.to_string(metric.prompt.input_model(response=sample.answer))
     await scope.prepare([(prompt, n) for n in range(STRICTNESS)], metric.prompt.output_model)
-    await metric.ascore(user_input=sample.question, response=sample.answer)
+    with np.errstate(invalid="ignore"):  # a zero vector, which is looked at below
+        await metric.ascore(user_input=sample.question, response=sample.answer)
     asked = np.asarray(await vectors.of(sample.question))
     verdicts = []
     for reply in scope.replies:

@@ -25,7 +25,7 @@ _THINKING_OPEN = re.compile(r"<(?:think|thinking|reasoning|thought)>", re.I)
 _FENCE = re.compile(r"```[a-zA-Z0-9_-]*[ \t]*\r?\n?(.*?)```", re.S)
 _OBJECT = re.compile(r"[{\[]\s*[\"{\[]")  # where JSON seems to begin; "{date}" and "[1]" do not look like it
 _YES_NO = re.compile(r"[^\w-]*(?:(?:the )?(?:verdict|answer)(?: is|:)?[^\w-]*)?"
-                     r"(yes|true|no|false|-?\d+(?:\.\d+)?)(?!\w|\s*/|\s*%|\s+out of)", re.I)
+                     r"(yes|true|no|false|-?\d++(?:\.\d++)?+)(?=[ \t]*(?:\Z|\n|[^\w\s/%]))", re.I)
 _REFUSAL = re.compile(
     r"\b(i'?m|i am) (very |really |truly )?(sorry|unable|not able)\b|\bi (can'?t|cannot|can not|won'?t|will not|must "
     r"decline|decline)\b|\bas an ai\b|\b(can'?t|cannot|unable to) (help|assist|comply|fulfil)", re.I)

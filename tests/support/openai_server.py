@@ -166,6 +166,10 @@ class OpenAIServer:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(self._run())
+        left = asyncio.all_tasks(self._loop)  # answers that nobody waits for any more
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self._loop.close()
 
     async def _run(self) -> None:
