@@ -100,7 +100,7 @@ def question_anchor(question: QuestionView) -> str:
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=_finalized,
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.do"],
+        trim_blocks=True, lstrip_blocks=True,
     )
     environment.filters.update(attr=texts.attribute, shortened=texts.shortened, anchor=texts.anchor)
     environment.globals["question_anchor"] = question_anchor

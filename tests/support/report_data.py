@@ -117,7 +117,8 @@ def passage(identifier: str, rank: int, text: str, **more: Any) -> PassageView:
 LONG = ("The tide mill at Brandt Quay grinds on the ebb alone. The pond fills through the seaward gate while the sea "
         "rises, the gate falls shut by its own weight at high water, and the miller waits until the tailrace has "
         "dropped below the wheel. On a spring tide that leaves about five hours of work, on a neap tide barely three; "
-        "in frost the gate is propped open, because ice carried into the pond has twice broken the float boards. ") * 2
+        "in frost the gate is propped open, because ice carried into the pond has twice broken the float boards. "
+        ) * 2 + "So the log says."
 
 
 def _steps() -> tuple[StepView, ...]:
