@@ -100,7 +100,8 @@ def _is_ranking(places: Sequence[Place], lists: Sequence[Retrieval]) -> bool:
 
 def _locate(prompt: Prompt, lists: Sequence[Retrieval]) -> list[Place]:
     """Every passage whose text stands in a message that the model was given, in the order of the prompt."""
-    messages = [_Text(text) for role, text in prompt.messages if role not in _OWN_WORDS]
+    given = [(role, text) for role, text in prompt.messages if role not in _OWN_WORDS]
+    roles, messages = [role for role, _ in given], [_Text(text) for _, text in given]
     by_text: dict[str, list[Passage]] = {}
     for found in lists:
         for passage in found.passages:
@@ -112,8 +113,10 @@ def _locate(prompt: Prompt, lists: Sequence[Retrieval]) -> list[Place]:
     missing: list[str] = []
     for text in sorted(by_text, key=len, reverse=True):  # the longest first: a short text may be part of a longer one
         spots = [(number, start) for number, message in enumerate(messages) for start in message.take(text)]
-        # Two ids of one text: as many of them as there are copies in the prompt, those of the last lists first.
-        places += [Place(*spot, passage) for spot, passage in zip(spots, by_text[text], strict=False)]
+        same = by_text[text]
+        for copy, spot in enumerate(spots):
+            # Two ids of one text: as many of them as there are copies in the prompt, those of the last lists first.
+            places.append(Place(*spot, same[copy % len(same)]))
         if not spots:
             missing.append(text)
     for text in missing:
@@ -122,8 +125,16 @@ def _locate(prompt: Prompt, lists: Sequence[Retrieval]) -> list[Place]:
                 places.append(Place(number, start, by_text[text][0], truncated=True))
                 break
     seen: set[str] = set()
-    ordered = sorted(places, key=lambda place: (place.message, place.start))
+    ordered = sorted(_of_this_turn(places, roles), key=lambda place: (place.message, place.start))
     return [place for place in ordered if not (place.passage.id in seen or seen.add(place.passage.id))]  # type: ignore[func-returns-value]
+
+
+def _of_this_turn(places: Sequence[Place], roles: Sequence[str]) -> Sequence[Place]:
+    """Without the tool messages of earlier turns of a conversation, where those say nothing that the rest does not."""
+    asked = max((number for number, role in enumerate(roles) if role in ("human", "user")), default=0)
+    current = [place for place in places if place.message >= asked or roles[place.message] not in ("tool", "function")]
+    everything = {place.passage.id for place in places}
+    return current if {place.passage.id for place in current} == everything else places
 
 
 class _Text:

@@ -100,7 +100,7 @@ def watch(
     def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return begin(signature.bind(*args, **kwargs))
-        except TypeError:  # a wrong call is the method's own error to raise
+        except (TypeError, DataError):  # a wrong call is the method's own error to raise
             return None
 
     if inspect.iscoroutinefunction(method):
@@ -167,25 +167,32 @@ def _watched_search(store: Any, base: str, method: Any) -> Any:
 
 
 def _watched_query(method: Any, collection: Any) -> Any:
-    def begin(bound: inspect.BoundArguments) -> Any:
-        texts = bound.arguments.get("query_texts")
-        texts = [texts] if isinstance(texts, str) else list(texts or ())
-        frame = open_frame("store", str(getattr(collection, "name", "chroma")), "; ".join(texts), "retrieve")
-        if frame is not None:
-            frame.score_kind = "distance"
-        return frame
+    """A raw Chroma `query`: one list for each query that it was asked, all in one call and so in one turn."""
+    signature = inspect.signature(method)
+    name = str(getattr(collection, "name", "chroma"))
 
-    return watch(method, begin, _chroma_result)
+    @functools.wraps(method)
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        texts = signature.bind_partial(*args, **kwargs).arguments.get("query_texts")
+        texts = [texts] if isinstance(texts, str) else list(texts or [""])
+        first = open_frame("store", name, texts[0], "retrieve")
+        with framed(first, _chroma_list) as end:
+            result = end(method(*args, **kwargs))
+        for number in range(len(result["ids"]) if first is not None else 0):
+            frame = first if number == 0 else open_frame("store", name, dict(enumerate(texts)).get(number, ""))
+            if frame is not None and first is not None:
+                frame.score_kind, frame.begun, frame.started = "distance", first.begun, first.started
+                frame.close(_chroma_list(result, number))
+        return result
+
+    return watched
 
 
-def _chroma_result(result: Any) -> tuple[Passage, ...]:
-    """The first list of a Chroma query result (one query asked, as in a search)."""
-    if not isinstance(result, Mapping) or not result.get("ids"):
-        return ()
-    if len(result["ids"]) > 1:
-        raise DataError(f"chroma query: expected one query a call to record, got {len(result['ids'])}")
-    columns = [((result.get(key) or [None])[0]) for key in ("documents", "metadatas", "distances")]
-    rows = enumerate(result["ids"][0])
+def _chroma_list(result: Any, number: int = 0) -> tuple[Passage, ...]:
+    if not isinstance(result, Mapping) or "ids" not in result:
+        raise DataError(f"chroma query: expected a result with ids, got {type(result).__name__}")
+    columns = [(result.get(key) or {number: None})[number] for key in ("documents", "metadatas", "distances")]
+    rows = enumerate(result["ids"][number])
     return tuple(_chroma_row(given, *(column[row] if column else None for column in columns)) for row, given in rows)
 
 

@@ -119,6 +119,10 @@ class Log:
             if self in _live:
                 _live.remove(self)
 
+    def clear(self) -> None:
+        """Lets go of the app's own objects, once they have been read."""
+        self.frames, self.prompts, self.outputs, self.runs = [], [], [], {}
+
     def lineage(self, run_id: UUID | None) -> Iterator[Run]:
         """The run and those above it, innermost first."""
         while run_id is not None and (run := self.runs.get(run_id)) is not None:

@@ -163,8 +163,8 @@ class Recorder:
         with self._lock:
             self.orphans += 1
         self.say(
-            "a search ran in a thread that carries no context while it was unclear which question it belongs to; "
-            "it was left out (recorder.orphans counts them). Mend it with recorder.bind(function)"
+            "a search was left out (recorder.orphans counts them): it ran after its question had ended, or in a thread "
+            "that does not say to which of several questions it belongs; mend the latter with recorder.bind(function)"
         )
 
 

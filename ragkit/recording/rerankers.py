@@ -10,8 +10,9 @@ from typing import Any
 
 from ragkit.errors import DataError
 from ragkit.recording.instrument import Undo, all_of, replace_method, watch
-from ragkit.recording.log import Frame, Log, open_frame, open_frame_var
+from ragkit.recording.log import Frame, Log, describe, open_frame
 from ragkit.recording.passages import as_passage, as_passages
+from ragkit.recording.recorder import framed
 from ragkit.records.trajectory import Passage
 
 
@@ -65,21 +66,20 @@ def _watched_rank(method: Any, name: str) -> Any:
         query, texts = arguments.get("query"), list(arguments.get("documents") or ())
         textual = isinstance(query, str) and all(isinstance(text, str) for text in texts)
         frame = _open(name, str(query), texts) if textual else None
-        if frame is None:
-            return method(*args, **kwargs)
-        token = open_frame_var.set(frame)
-        try:
-            result = method(*args, **kwargs)
-            frame.close(tuple(replace(frame.inputs[row["corpus_id"]], score=float(row["score"])) for row in result))
-        except BaseException as error:
-            frame.close(error=error)
-            raise
-        finally:
-            open_frame_var.reset(token)
-        frame.children.clear()  # the `predict` inside is the same thing again
+        with framed(frame, lambda result: _ranked(frame, result)) as end:
+            result = end(method(*args, **kwargs))
+        if frame is not None:
+            frame.children.clear()  # the `predict` inside is the same thing again
         return result
 
     return watched
+
+
+def _ranked(frame: Frame | None, rows: Any) -> tuple[Passage, ...]:
+    try:
+        return tuple(replace(frame.inputs[row["corpus_id"]], score=float(row["score"])) for row in rows if frame)
+    except (TypeError, KeyError, IndexError) as error:
+        raise DataError(f"rank: expected rows with corpus_id and score, got {describe(error)}") from None
 
 
 def _watched_predict(method: Any, name: str) -> Any:

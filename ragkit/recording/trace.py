@@ -132,6 +132,7 @@ class Trace:
         if error is not None:
             self.error = describe(error)
         self._finished = assemble(self)
+        self.log.clear()
         self.recorder.keep(self._finished)
 
     def step(
@@ -167,14 +168,15 @@ class Trace:
         """
         frame = self._manual_frame("search", name, query, None)
         frame.turn = turn
-        token = open_frame_var.set(frame)
+        tokens = (current_log.set(self.log), open_frame_var.set(frame))  # the log too: this may be a raw thread
         try:
             yield Search(frame)
         except BaseException as error:
             frame.close(error=error)
             raise
         finally:
-            open_frame_var.reset(token)
+            current_log.reset(tokens[0])
+            open_frame_var.reset(tokens[1])
             frame.close()
 
     def context(self, passages: Any, ranked: bool = True) -> None:

@@ -70,6 +70,12 @@ def test_several_lists_in_one_message_are_a_set_and_one_fused_list_is_a_ranking(
     assert (trace.trajectory.context.ids, trace.trajectory.context.ranked) == (("b", "a"), True)
 
 
+def test_tool_messages_of_an_earlier_turn_make_no_set_of_a_ranking() -> None:
+    earlier = [("human", "before"), ("tool", OTHER), ("ai", "so it is"), ("human", "q")]
+    assert found(*earlier, ("tool", f"{LONG} {OTHER}")) == (("a", "b"), True)
+    assert found(*earlier, ("tool", LONG)) == (("b", "a"), False)  # b stands only there
+
+
 def test_a_cut_text_is_found_and_flagged() -> None:
     context, trajectory = context_of(("human", f"{LONG[:80]}...\n{OTHER}"))
     assert context is not None and context.ids == ("a", "b") and context.ranked

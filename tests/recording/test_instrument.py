@@ -81,11 +81,14 @@ def test_chroma_gives_distances_and_calls_them_so(client: Any) -> None:  # case 
         collection.query(query_embeddings=[[1.0, 0.0]], n_results=3)
         with pytest.raises(Exception, match=r".+"):
             collection.query(query_embeddings=[[1.0]], n_results=3)
+        collection.query(query_embeddings=[[1.0, 0.0], [-1.0, 0.0]], n_results=1)
     for step in [*trace.trajectory.steps, raw.trajectory.steps[0]]:
         assert step.outermost.ids == ("A", "B", "C") and len(step.retrievals) == 1
         assert scores(step) == pytest.approx([0.0, 0.8, 4.0], abs=1e-6)
         assert step.outermost.score_kind == "distance"
-    assert raw.trajectory.steps[1].outermost.error and raw.trajectory.steps[0].outermost.name == "points"
+    _, failed, one, two = raw.trajectory.steps
+    assert failed.outermost.error and failed.outermost.name == "points"
+    assert [(step.outermost.ids, step.turn) for step in (one, two)] == [(("A",), 2), (("C",), 2)]
 
 
 @pytest.mark.filterwarnings("ignore:Relevance scores must be")  # LangChain's own, about the point opposite
