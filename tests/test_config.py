@@ -24,14 +24,17 @@ def refused(folder: Path, text: str) -> str:
 
 
 def test_a_variant_changes_only_what_it_names(tmp_path: Path) -> None:
-    path = written(tmp_path, """
+    path = written(
+        tmp_path,
+        """
 dataset: questions.csv
 pipeline: {retriever: dense, k: 7, agent: {max_steps: 2}}
 variants:
   base:
   agent:
     pipeline: {agent: {kind: iterative}}
-""")
+""",
+    )
     experiment = load_experiment(path)
     base, agent = (resolve_variant(experiment, name).pipeline for name in ("base", "agent"))
     assert base is not None and agent is not None
@@ -40,13 +43,16 @@ variants:
 
 
 def test_a_variant_may_be_the_users_own_app(tmp_path: Path) -> None:
-    path = written(tmp_path, """
+    path = written(
+        tmp_path,
+        """
 dataset: questions.csv
 pipeline: {k: 3}
 variants:
   ours: {}
   mine: {app: {call: "shop.rag:build", args: {k: 3}}}
-""")
+""",
+    )
     experiment = load_experiment(path)
     mine = resolve_variant(experiment, "mine")
     assert mine.app is not None and mine.app.args == {"k": 3}

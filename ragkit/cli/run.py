@@ -83,9 +83,11 @@ def _finish(done: list[Evaluation], variants: list[Variant], as_json: bool) -> N
 
         common.say(json.dumps([evaluation.summary for evaluation in done], allow_nan=False, indent=2))
     else:
+        from rich.console import Console
+
         from ragkit.report.terminal import print_side_by_side
 
-        print_side_by_side([evaluation.summary for evaluation in done])
+        print_side_by_side([evaluation.summary for evaluation in done], Console())
         for evaluation, variant in zip(done, variants, strict=True):
             common.say(f"{variant.name}: {evaluation.data.fix_first}")
             common.say(f"Report: {variant.out / 'report.html'}")

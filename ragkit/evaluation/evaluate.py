@@ -90,6 +90,8 @@ async def areport(run_folder: str | Path) -> Evaluation:
     folder = RunFolder(Path(run_folder))
     run = finished_run(folder.path)
     config, source = run["config"], run["source"]
+    if source is None:
+        raise DataError(f"{folder.path}: its data set came from memory and was not kept; score the trajectories again")
     path = folder.path / source["path"] if source["path"] == "dataset" else Path(source["path"])
     options = Options(
         variant=run["variant"], limit=config["limit"], seed=config["seed"], level=config["level"],
@@ -101,7 +103,10 @@ async def areport(run_folder: str | Path) -> Evaluation:
         raise DataError(f"{path}: is not the data set that {folder.path} was made with any more; score it again")
     plan = session.plan(session.data.limit(options.limit, options.seed), run["metrics"])
     gold = projection_from_json(run["projection"], session.data)
-    gateway = reopen_judge(run["judge"], JudgeSettings(store=Path(run["store"]))) if run["judge"] else None
+    judge = run["judge"]
+    gateway = None
+    if judge is not None:
+        gateway = reopen_judge(judge, JudgeSettings(store=Path(run["store"]), embeddings=judge["embeddings"]))
     try:
         return await assemble(plan, read_trajectories(folder.trajectories), gateway, run, gold)
     finally:

@@ -94,6 +94,11 @@ async def _ask(
                 try:
                     async with asyncio.timeout(settings.timeout) as limit:
                         answer = await app.answer(question)
+                except asyncio.CancelledError:
+                    task = asyncio.current_task()
+                    if task is None or task.cancelling():  # the run itself is being given up
+                        raise
+                    raise AppCancelled("the app gave up its own task") from None
                 except TimeoutError as error:
                     if not limit.expired():  # the app's own time-out, with its own message
                         raise
@@ -109,6 +114,10 @@ async def _ask(
 
 class AppTimeout(Exception):  # noqa: N818 -- its name is what the report prints
     """The app did not answer in time."""
+
+
+class AppCancelled(Exception):  # noqa: N818 -- its name is what the report prints
+    """The app raised CancelledError, though nobody cancelled it."""
 
 
 def _is_rate_limit(error: BaseException) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from ragkit.errors import JudgeError
 from ragkit.evaluation import funnel, views
 from ragkit.evaluation.join import join
 from ragkit.evaluation.notes import label_notes, run_notes
+from ragkit.evaluation.privacy import without_texts
 from ragkit.evaluation.runfolder import RunFolder
 from ragkit.evaluation.score import NO_JUDGE, Scorer, Scoring, judge_samples_of
 from ragkit.evaluation.summary import build_summary
@@ -104,8 +105,9 @@ class Evaluation:
         write_trajectories(folder.trajectories, self.trajectories, include_text=include_text)
         write_scores(folder.scores, self.scores)
         write_json(folder.summary, self.summary)
-        self.report(folder.html)
-        self.report(folder.markdown)
+        shown = self if include_text else replace(self, data=without_texts(self.data))
+        shown.report(folder.html)
+        shown.report(folder.markdown)
         folder.write_run(self.run)
 
 
@@ -140,8 +142,8 @@ async def assemble(
               "projection": projection_to_json(projection)}
     data = ReportData(
         summary=summary,
-        run=record,
-        fix_first=funnel.fix_first(counted, _lost(scorer, outcomes)),
+        run=_header(record),
+        fix_first=funnel.fix_first(counted, _lost(scorer, outcomes, ("incomplete_wrong", "incomplete_unchecked"))),
         rule=str(plan.rule),
         unit=projection.unit,
         metrics=views.metric_infos(plan.metrics),
@@ -154,6 +156,8 @@ async def assemble(
         worst=views.QuestionViews(scoring, scorer, rows, outcomes, judgements).worst(),
         failures=_failures(scoring, rows),
         notes=tuple(notes),
+        lost_stages=_lost(scorer, outcomes, ("incomplete_wrong",)),
+        worst_rule=views.WORST_RULE.format(shown=min(views.WORST, len(outcomes)), all=len(outcomes)),
         agreement=tuple(AGREEMENT),
         needs_judge=HOW_TO_JUDGE if any(row.reason == NO_JUDGE for row in rows) else "",
     )
@@ -179,9 +183,19 @@ async def _judge(
     return found
 
 
-def _lost(scorer: Scorer, outcomes: Mapping[tuple[str, int], str]) -> dict[str, int]:
-    """Where the gold of the trajectories with incomplete evidence was lost."""
-    return funnel.funnel(path for key, path in scorer.paths.items() if outcomes[key].startswith("incomplete"))
+def _lost(scorer: Scorer, outcomes: Mapping[tuple[str, int], str], cells: tuple[str, ...]) -> dict[str, int]:
+    """Where the gold of the trajectories in these cells was lost; what reached the context is left out."""
+    counts = funnel.funnel(path for key, path in scorer.paths.items() if outcomes[key] in cells)
+    return {stage: count for stage, count in counts.items() if not stage.startswith("in_context")}
+
+
+def _header(record: Mapping[str, Any]) -> dict[str, Any]:
+    """run.json as the report's header shows it: what was run, on what, by whom judged; the rest behind a fold."""
+    config, judge = record.get("config") or {}, record.get("judge")
+    system = config.get("system") or {}
+    app = (system.get("app") or {}).get("call") or ("pipeline" if "pipeline" in system else config.get("app"))
+    shown = {"app": app, "judge": judge and judge["name"], "embedder": judge and judge["embeddings"]}
+    return {**record, **{name: value for name, value in shown.items() if value}} | ({} if judge else {"judge": None})
 
 
 def _failures(scoring: Scoring, rows: Sequence[ScoreRow]) -> tuple[tuple[str, str, str], ...]:

@@ -26,12 +26,12 @@ def safe_name(text: str) -> str:
     """A file name that every system takes: none of <>:"/\\|?*, no control character, no dot or blank at its end.
 
     >>> safe_name('dense: k=5?'), safe_name("con.")
-    ('dense- k=5-', 'con_')
+    ('dense- k=5-', '_con')
     """
     name = _FORBIDDEN.sub("-", text).rstrip(". ")
     name = name or "run"
     reserved = {"con", "prn", "aux", "nul", *(f"{d}{i}" for d in ("com", "lpt") for i in range(1, 10))}
-    return f"{name}_" if name.split(".")[0].lower() in reserved else name
+    return f"_{name}" if name.split(".")[0].lower() in reserved else name
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from ragkit.errors import DataError
 from ragkit.evaluation.defaults import wanted_metrics
 from ragkit.evaluation.funnel import RightRule
 from ragkit.evaluation.options import Options
+from ragkit.evaluation.privacy import without_messages
 from ragkit.evaluation.result import Evaluation, Plan, assemble
 from ragkit.evaluation.runfolder import COMPLETE, RUNNING, RunFolder, environment
 from ragkit.evaluation.units import Projection
@@ -46,7 +47,8 @@ class Session:
     @classmethod
     def for_app(cls, app: Any, source: Any, out: str | Path | None, options: Options) -> Session:
         """The session of a run that asks an app: what is asked how often is part of what the run is."""
-        return cls(source, out, options, {"app": _described(app), "repeats": options.repeats})
+        named = {} if "system" in options.config else {"app": _described(app)}
+        return cls(source, out, options, {**named, "repeats": options.repeats})
 
     def start(self) -> None:
         """Say in run.json that work begins: from here on the folder is no finished run until `finish` says so."""
@@ -103,11 +105,14 @@ class Session:
             **({"started": self.known["started"]} if "started" in self.known else {}),
             "config": self.config,
             "state": COMPLETE,
+            "dataset": self.data.name,
             "source": self._source_record(),
             "judge": _judge_record(gateway) if gateway is not None else self.known.get("judge"),
             "store": str(gateway.store.path) if gateway is not None else self.known.get("store"),
             **(more or {}),
         }
+        if not self.options.include_text:
+            trajectories = [without_messages(trajectory) for trajectory in trajectories]
         evaluation = await assemble(plan, trajectories, gateway, run, gold, self.options.on_judged)
         if self.folder is not None:
             evaluation.save(self.folder, self.options.include_text)
@@ -120,7 +125,7 @@ class Session:
         if isinstance(self._source, (str, Path)):
             path = Path(self._source)
             return {**where, "path": str(path.resolve()) if path.exists() else str(path)}
-        if self.folder is None:
+        if self.folder is None or not self.options.include_text:
             return None
         write_folder(self.folder.path / "dataset", self.data)
         return {**where, "path": "dataset", "columns": {}}
@@ -135,11 +140,13 @@ def open_dataset(source: Any, options: Options) -> Dataset:
 
 
 def _described(app: Any) -> str:
-    """A name for the app in run.json; the command line gives the exact configuration through `config`."""
+    """A name for the app in run.json, where no exact configuration is given as `config["system"]`."""
     name = getattr(app, "__qualname__", None) or type(app).__qualname__
     return f"{getattr(app, '__module__', type(app).__module__)}:{name}"
 
 
 def _judge_record(gateway: Gateway) -> dict[str, str]:
     """Who judged, for run.json: what finds the stored verdicts again, and no key."""
-    return {"name": gateway.name, "endpoint": gateway.backend.where, "fingerprint": gateway.fingerprint}
+    spec = gateway.settings.embeddings
+    return {"name": gateway.name, "endpoint": gateway.backend.where, "fingerprint": gateway.fingerprint,
+            "embeddings": spec if isinstance(spec, str) else type(spec).__qualname__}

@@ -17,6 +17,8 @@ from ragkit.records.trajectory import Passage, Retrieval, Trajectory
 from ragkit.report.data import ListView, MetricInfo, PassageView, QuestionView, ScoreView, StepView
 
 WORST = 20  # questions shown in full
+WORST_RULE = ("{shown} of {all} trajectories: failed first, then wrong with incomplete evidence, then wrong, by "
+              "rising recall and NDCG.")
 _GROUPS = {"ranking": "rank", "trajectory": "trajectory", "judged": "judged", "answer": "answer"}
 _BADNESS = {"failed": 0, "incomplete_wrong": 1, "complete_wrong": 2, "unanswerable_answered": 3, "unlabelled_wrong": 4,
             "incomplete_unchecked": 5, "incomplete_right": 6}
@@ -27,8 +29,8 @@ def metric_infos(metrics: Sequence[Metric]) -> dict[str, MetricInfo]:
     infos = {}
     for metric in metrics:
         d = metric.definition
-        infos[metric.name] = MetricInfo(metric.name, d.summary, d.range, d.direction, d.undefined, d.source,
-                                        _GROUPS[d.kind])
+        group = "answer" if d.name.startswith("id_context") else _GROUPS[d.kind]
+        infos[metric.name] = MetricInfo(metric.name, d.summary, d.range, d.direction, d.undefined, d.source, group)
     return infos
 
 

@@ -99,7 +99,7 @@ def _langchain(spec: str, settings: JudgeSettings) -> LangChainModel:
     from ragkit.models.chat import load_chat_model
 
     try:
-        model = load_chat_model(spec, temperature=settings.temperature, max_tokens=settings.max_tokens)
+        model = load_chat_model(spec, temperature=settings.temperature, max_tokens=settings.max_tokens, max_retries=0)
     except (JudgeError, MissingPackageError):
         raise
     except Exception as error:  # a missing key, an unknown provider: each package has errors of its own

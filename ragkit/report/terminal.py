@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ragkit.report import labels, numbers, parts, rows, texts
 from ragkit.report.data import ReportData
@@ -46,6 +47,16 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
     if data.failures:
         shown.append(write.line(f"{numbers.count(len(data.failures))} failed; the report says what and why", "magenta"))
     return Group(*shown, Text(""), write.line(data.fix_first, "bold"), Text(""))
+
+
+def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Print the means of several variants beside each other: a row a metric, a column a variant. Decides nothing."""
+    write = _Writer(console.encoding)
+    made = write.table("Metric", *(str(summary["variant"]) for summary in summaries))
+    for name in dict.fromkeys(name for summary in summaries for name in summary["metrics"]):
+        means = (summary["metrics"].get(name, {}).get("mean") for summary in summaries)
+        made.add_row(*map(write.safe, (name, *map(numbers.number, means))))
+    console.print(made, width=min(console.width, WIDTH))
 
 
 class _Writer:

@@ -27,8 +27,9 @@ def test_the_judge_goes_first_then_the_reference(scores: dict[str, Score], right
 
 
 def path(context: tuple[str, ...] | None, right: bool | None = None, state: str = "labelled") -> EvidencePath:
-    return EvidencePath(steps=(("a", "x"),), gold={"a": 1.0, "b": 1.0}, context=context, answer_right=right,
-                        label_state=state)  # type: ignore[arg-type]
+    return EvidencePath(
+        steps=(("a", "x"),), gold={"a": 1.0, "b": 1.0}, context=context, answer_right=right, label_state=state
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -65,16 +66,29 @@ def test_the_funnel_adds_up_to_all_gold() -> None:
     ("outcomes", "lost", "expected"),
     [
         ({"complete_wrong": 5, "incomplete_wrong": 2, "complete_right": 3}, {}, "Fix the generator first: on 5 of 10"),
-        ({"complete_wrong": 2, "incomplete_wrong": 5, "complete_right": 3},
-         {"never_retrieved": 4, "lost_at_cut": 2, "in_context_wrong": 9},
-         "Fix retrieval first: on 5 of 10 labelled questions the evidence in the context is incomplete and the answer is "
-         "wrong; 4 of 6 missing passages were never retrieved."),
-        ({"incomplete_unchecked": 5, "complete_unchecked": 5}, {"lost_at_rerank": 5},
-         "(answers were not checked); 5 of 5 missing passages were lost at re-ranking."),
-        ({"unanswerable_answered": 3, "unanswerable_refused": 1, "complete_right": 9}, {}, "Fix the refusals first: 3 of 4"),
+        (
+            {"complete_wrong": 2, "incomplete_wrong": 5, "complete_right": 3},
+            {"never_retrieved": 4, "lost_at_cut": 2, "in_context_wrong": 9},
+            "Fix retrieval first: on 5 of 10 labelled questions the evidence in the context is incomplete and the answer "
+            "is wrong; 4 of 6 missing passages were never retrieved.",
+        ),
+        (
+            {"incomplete_unchecked": 5, "complete_unchecked": 5},
+            {"lost_at_rerank": 5},
+            "(answers were not checked); 5 of 5 missing passages were lost at re-ranking.",
+        ),
+        (
+            {"unanswerable_answered": 3, "unanswerable_refused": 1, "complete_right": 9},
+            {},
+            "Fix the refusals first: 3 of 4",
+        ),
         ({"failed": 6, "complete_right": 4}, {}, "Fix the app itself first: it failed on 6 of 10 questions"),
         ({"complete_right": 4}, {}, "Nothing stands out"),
-        ({"complete_right": 4, "incomplete_right": 2}, {}, "Look at the labels first: 2 of 6 answers are right without"),
+        (
+            {"complete_right": 4, "incomplete_right": 2},
+            {},
+            "Look at the labels first: 2 of 6 answers are right without",
+        ),
         ({"unlabelled_right": 4}, {}, "No question has relevance labels"),
     ],
 )

@@ -40,7 +40,7 @@ def test_a_gold_text_counts_once_whatever_the_chunking() -> None:
 
 
 def test_a_gold_text_in_small_pieces_needs_them_all() -> None:
-    pieces = [Passage(str(i), TEXT[i * 25:(i + 1) * 25]) for i in range(4)]
+    pieces = [Passage(str(i), TEXT[i * 25 : (i + 1) * 25]) for i in range(4)]
     projection = project(texts(GoldText(TEXT)), [searched("q", *pieces)])
     assert sorted(projection.qrels["q"]) == [f"gold-text:1.{part}" for part in (1, 2, 3, 4)]
 
@@ -75,7 +75,10 @@ def test_the_index_says_what_it_does_not_hold() -> None:
 
 def test_a_kept_projection_comes_back_the_same() -> None:
     data = Dataset(
-        (Question("q", "q", gold_texts=(GoldText(TEXT), GoldText("Not there at all, this sentence."))), Question("r", "r")),
+        (
+            Question("q", "q", gold_texts=(GoldText(TEXT), GoldText("Not there at all, this sentence."))),
+            Question("r", "r"),
+        ),
         {"q": {"a": 3.0, "z": 1.0}, "r": {"z": 1.0}},
     )
     passages = [Passage("a", TEXT), Passage("b", "Other words.")]
