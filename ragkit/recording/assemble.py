@@ -142,9 +142,10 @@ class Assembler:
         self._add(frame, lists)
 
     def steps(self) -> tuple[Step, ...]:
-        """The finished steps: grouped by turn, in order of start."""
-        number_turns([draft.place for draft in self.drafts])
-        ordered = sorted(self.drafts, key=lambda draft: (draft.place.turn, draft.place.frame.seq))
+        """The finished steps: grouped by turn, in the order of the tool calls or else of start."""
+        places = [draft.place for draft in self.drafts]
+        number_turns(places)
+        ordered = sorted(self.drafts, key=lambda one: (one.place.turn, one.place.call, one.place.frame.seq))
         return tuple(self._step(index, draft) for index, draft in enumerate(ordered))
 
     def _step(self, index: int, draft: Draft) -> Step:

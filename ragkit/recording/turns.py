@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ragkit.recording.log import Frame, Log, Run
+from ragkit.recording.log import Frame, Log, Prompt, Run
 
 _GRAPH_KEYS = ("langgraph_node", "langgraph_step", "langgraph_checkpoint_ns")
 
@@ -16,6 +16,7 @@ class Place:
 
     frame: Frame
     model: UUID | None = None
+    call: int = 0  # which of the model's tool calls: threads start in any order
     groups: dict[tuple[object, ...], object] = field(default_factory=dict)
     turn: int = 0
 
@@ -26,8 +27,9 @@ def place_of(log: Log, frame: Frame) -> Place:
     place = Place(frame)
     below: Run | None = None
     for run in log.lineage(frame.run_id):
-        if run.kind == "tool" and (model := _issuer(log, run)) is not None:
-            place.model = model
+        if run.kind == "tool" and (issuer := _issuer(log, run)) is not None:
+            place.model = issuer.run_id
+            place.call = next((n for n, (call_id, _) in enumerate(issuer.calls) if call_id == run.call_id), 0)
             return place
         if run.name.startswith("RunnableParallel"):
             place.groups.setdefault(("parallel", run.id), frame if below is None else below.id)
@@ -66,15 +68,15 @@ def _overlap(one: Frame, other: Frame) -> bool:
     return other.begun < one.ended and (other.ended is None or one.begun < other.ended)
 
 
-def _issuer(log: Log, run: Run) -> UUID | None:
+def _issuer(log: Log, run: Run) -> Prompt | None:
     for prompt in reversed(log.prompts):
         if run.call_id is not None and any(call_id == run.call_id for call_id, _ in prompt.calls):
-            return prompt.run_id
+            return prompt
     if run.call_id is not None:
         return None
     for prompt in reversed(log.prompts):  # older langchain_core does not say which call the tool answers
         if prompt.seq < run.seq and any(name == run.name for _, name in prompt.calls):
-            return prompt.run_id
+            return prompt
     return None
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from typing import Any
 
 import pytest
 
-pytest.importorskip("langchain")
+pytest.importorskip("langgraph")
 
-from langchain.agents import create_agent
 from langchain_core.tools import tool
 from langchain_core.tools.retriever import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from ragkit.recording import Recorder
 from ragkit.records.trajectory import Trajectory
-from tests.support.recording_parts import WordEmbedding, calls, chat, documents
+from tests.support.recording_parts import WordEmbedding, calls, chat, create_agent, documents
 
 QUESTION = "In which town was the builder of the lighthouse at Norrby born?"
 GOLD = {"d1", "d2"}
@@ -76,7 +76,7 @@ def test_parallel_calls_of_one_message_share_a_turn(store: InMemoryVectorStore) 
     script = chat(calls("lighthouse Norrby", "cheese Vik"), calls("harbour winters"), "x")
     trajectory = ask(create_agent(script, [search]))
     assert [step.turn for step in trajectory.steps] == [0, 0, 1]
-    assert {step.outermost.query for step in trajectory.steps[:2]} == {"lighthouse Norrby", "cheese Vik"}
+    assert [step.outermost.query for step in trajectory.steps[:2]] == ["lighthouse Norrby", "cheese Vik"]
     assert trajectory.context is not None and not trajectory.context.ranked
 
 
@@ -159,7 +159,7 @@ def test_agents_side_by_side_in_one_loop(store: InMemoryVectorStore) -> None:
 
     for trajectory in asyncio.run(main()):
         name = trajectory.question
-        assert sorted(step.outermost.query for step in trajectory.steps) == [f"{name} a", f"{name} b", f"{name} c"]
+        assert [step.outermost.query for step in trajectory.steps] == [f"{name} a", f"{name} b", f"{name} c"]
         assert [step.turn for step in trajectory.steps] == [0, 0, 1]
         assert trajectory.answer == name
     assert recorder.orphans == 0
@@ -176,7 +176,9 @@ def test_an_agent_used_as_a_tool_has_turns_of_its_own(store: InMemoryVectorStore
 
     script = chat(calls("lighthouse", tool="research"), calls("cheese"), "Vik.")
     trajectory = ask(create_agent(script, [research, retriever_tool(store)]))
-    assert [step.outermost.query for step in trajectory.steps][2:] == ["lighthouse 3", "cheese"]
+    assert [step.outermost.query for step in trajectory.steps] == [
+        "lighthouse 1", "lighthouse 2", "lighthouse 3", "cheese",
+    ]
     assert [step.turn for step in trajectory.steps] == [0, 0, 1, 2]
     assert trajectory.answer == "Vik."
 
@@ -187,7 +189,12 @@ def test_a_tool_that_fails_is_noted(store: InMemoryVectorStore) -> None:
         """Searches."""
         raise ConnectionError("no index")
 
-    with pytest.raises(ConnectionError), Recorder().trace(QUESTION) as trace:
-        create_agent(chat(calls("x"), "y"), [search]).invoke({"messages": [("user", QUESTION)]})
+    app = create_agent(chat(calls("x"), "y"), [search])
+    raised = None
+    try:  # an older agent tells the model of it instead, and goes on
+        with warnings.catch_warnings(action="ignore"), Recorder().trace(QUESTION) as trace:
+            app.invoke({"messages": [("user", QUESTION)]})
+    except ConnectionError as error:
+        raised = f"ConnectionError: {error}"
     assert trace.trajectory.meta["failed_tools"] == ("search: ConnectionError: no index",)
-    assert trace.trajectory.error == "ConnectionError: no index"
+    assert trace.trajectory.error == raised

@@ -23,7 +23,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from ragkit.recording import Recorder
 from ragkit.records.questions import text_id
 from ragkit.records.trajectory import Step, Trajectory
-from tests.support.recording_parts import TEXTS, WordEmbedding, chat, documents
+from tests.support.recording_parts import TEXTS, WordEmbedding, chat, classic_retriever, documents
 
 QUESTION = "Who built the lighthouse at Norrby?"
 PROMPT = ChatPromptTemplate.from_template("Answer from these passages:\n{context}\n\nQuestion: {question}")
@@ -148,10 +148,8 @@ class Lexical(BaseRetriever):
 
 
 def test_ensemble_is_one_step_and_texts_without_ids_get_those_of_the_store(store: InMemoryVectorStore) -> None:
-    from langchain_classic.retrievers import EnsembleRetriever
-
     dense, lexical = store.as_retriever(search_kwargs={"k": 3}), Lexical(texts=list(TEXTS.values()))
-    both = EnsembleRetriever(retrievers=[lexical, dense], weights=[0.5, 0.5])
+    both = classic_retriever("EnsembleRetriever")(retrievers=[lexical, dense], weights=[0.5, 0.5])
     with Recorder().trace(QUESTION) as trace:
         found = both.invoke(QUESTION)
     (step,) = trace.trajectory.steps
@@ -164,11 +162,9 @@ def test_ensemble_is_one_step_and_texts_without_ids_get_those_of_the_store(store
 
 
 def test_ensemble_async(store: InMemoryVectorStore) -> None:
-    from langchain_classic.retrievers import EnsembleRetriever
-
     other = InMemoryVectorStore(WordEmbedding())
     other.add_texts(list(TEXTS.values())[:3], ids=["d1", "d2", "d3"])
-    both = EnsembleRetriever(
+    both = classic_retriever("EnsembleRetriever")(
         retrievers=[store.as_retriever(search_kwargs={"k": 2}), other.as_retriever(search_kwargs={"k": 3})],
         weights=[0.2, 0.8],
     )
@@ -180,11 +176,9 @@ def test_ensemble_async(store: InMemoryVectorStore) -> None:
 
 
 def test_contextual_compression_with_and_without_the_compressor_instrumented(store: InMemoryVectorStore) -> None:
-    from langchain_classic.retrievers import ContextualCompressionRetriever
-
     recorder = Recorder()
     base = store.as_retriever(search_kwargs={"k": 3})
-    compressing = ContextualCompressionRetriever(base_compressor=Reverse(), base_retriever=base)
+    compressing = classic_retriever("ContextualCompressionRetriever")(base_compressor=Reverse(), base_retriever=base)
     with recorder.trace(QUESTION) as plain:
         compressing.invoke(QUESTION)
     first = plain.trajectory.steps[0].retrievals[-1].ids
@@ -199,9 +193,7 @@ def test_contextual_compression_with_and_without_the_compressor_instrumented(sto
 
 
 def test_multi_query_keeps_each_query_as_a_stage(store: InMemoryVectorStore) -> None:
-    from langchain_classic.retrievers import MultiQueryRetriever
-
-    several = MultiQueryRetriever.from_llm(
+    several = classic_retriever("MultiQueryRetriever").from_llm(
         store.as_retriever(search_kwargs={"k": 2}), chat("lighthouse Norrby\ncheese rain Vik")
     )
     with Recorder().trace(QUESTION) as trace:

@@ -54,3 +54,21 @@ def calls(*queries: str, tool: str = "search") -> AIMessage:
     """An AI message that calls the tool once for each query."""
     made = [{"name": tool, "args": {"query": query}, "id": f"{tool}-{query}"} for query in queries]
     return AIMessage(content="", tool_calls=made)
+
+
+def create_agent(model: Any, tools: Sequence[Any]) -> Any:
+    """LangChain 1's agent, or LangGraph's own beside an older LangChain."""
+    try:
+        from langchain.agents import create_agent as make
+    except ImportError:
+        from langgraph.prebuilt import create_react_agent as make
+    return make(model, list(tools))
+
+
+def classic_retriever(name: str) -> Any:
+    """A retriever class that LangChain 1 moved to langchain_classic."""
+    try:
+        import langchain_classic.retrievers as home
+    except ImportError:
+        import langchain.retrievers as home
+    return getattr(home, name)
