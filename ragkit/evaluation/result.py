@@ -152,7 +152,7 @@ async def assemble(
                    if name.startswith("hit@") and entry["mean"] is not None},
         step_reach=views.step_reach(scoring.trajectories),
         fates=funnel.funnel(scorer.paths.values()),
-        rerank=views.rerank_counts(rows),
+        rerank=views.rerank_counts(scorer),
         worst=views.QuestionViews(scoring, scorer, rows, outcomes, judgements).worst(),
         failures=_failures(scoring, rows),
         notes=tuple(notes),

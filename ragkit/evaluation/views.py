@@ -10,9 +10,9 @@ from typing import Any
 from ragkit.evaluation.funnel import OUTCOMES
 from ragkit.evaluation.score import FinalList, Scorer, Scoring, final_list
 from ragkit.evaluation.table import FINAL, ScoreRow
-from ragkit.metrics.registry import Metric
-from ragkit.metrics.trajectory import fates
-from ragkit.records.judgements import Judgement
+from ragkit.metrics.registry import Metric, parse
+from ragkit.metrics.trajectory import fates, score_path
+from ragkit.records.judgements import Judgement, Score
 from ragkit.records.trajectory import Passage, Retrieval, Trajectory
 from ragkit.report.data import ListView, MetricInfo, PassageView, QuestionView, ScoreView, StepView
 
@@ -58,12 +58,14 @@ def _bin(rank: int) -> str:
     return "11-20" if rank <= 20 else "21-50" if rank <= 50 else "51+"
 
 
-def rerank_counts(rows: Sequence[ScoreRow]) -> dict[str, int]:
-    """How many questions the re-ranker helped, hurt, or left as they were; empty where there is none."""
+def rerank_counts(scorer: Scorer) -> dict[str, int]:
+    """How many questions the re-ranker helped, hurt, or left as they were, by NDCG@5; empty where there is none."""
     lifts: dict[str, list[float]] = defaultdict(list)
-    for row in rows:
-        if row.step == FINAL and row.metric.split("@")[0] == "rerank_lift" and row.value is not None:
-            lifts[row.question_id].append(row.value)
+    lift = parse("rerank_lift@5")
+    for (question_id, _), path in scorer.paths.items():
+        score = score_path(path, [lift])[lift.name]
+        if isinstance(score, Score) and score.value is not None:
+            lifts[question_id].append(score.value)
     if not lifts:
         return {}
     means = [sum(values) / len(values) for values in lifts.values()]
