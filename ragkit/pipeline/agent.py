@@ -96,10 +96,12 @@ def new_names(text: str, known: str) -> list[str]:
     """
     names: list[str] = []
     run: list[str] = []
-    for piece in [*_PIECE.findall(text), "."]:
-        if piece[0].isupper() or (run and piece in _JOINS):
+    for piece in [*_PIECE.findall(text), ","]:
+        inside = piece[0].isupper() or (bool(run) and piece in _JOINS)
+        if inside:
             run.append(piece)
-        elif not piece.isspace():
+        # A name ends at anything but a blank, and at the end of a sentence, which is not that of "St." or "J.".
+        if (not inside and not piece.isspace()) or (piece[-1] == "." and len(piece) > 4):
             while run and run[-1] in _JOINS:
                 run.pop()
             names.append(" ".join(run).strip(".'’-"))

@@ -40,6 +40,6 @@ def test_a_chat_model_is_taken_as_it_is() -> None:
 def test_what_cannot_be_loaded_is_one_line(spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(DataError, match="^chat model") as caught:
+    with pytest.raises(DataError, match=r"^chat model") as caught:
         load_chat_model(spec)
     assert "\n" not in str(caught.value)

@@ -144,7 +144,7 @@ def test_an_endpoint_that_is_busy_is_asked_again_and_a_refusal_is_not() -> None:
         assert load_embedder(f"{server.url}/v1#m").embed_query("abc").tolist() == [3.0, 1.0]
         assert len(server.requests) == 3
     with JsonServer(lambda path, payload: (401, {"error": "wrong\nkey"})) as server:
-        with pytest.raises(RagkitError, match="HTTP 401 .*wrong") as caught:
+        with pytest.raises(RagkitError, match=r"HTTP 401 .*wrong") as caught:
             load_embedder(f"{server.url}/v1#m").embed_query("abc")
         assert len(server.requests) == 1 and "\n" not in str(caught.value)
 

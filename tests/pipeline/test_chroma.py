@@ -44,7 +44,8 @@ def test_names_from_user_text_are_taken_by_chroma_and_never_shared(client: Any) 
 
 
 def test_names_are_the_same_in_a_new_process() -> None:
-    code = "import sys; from ragkit.pipeline.chroma import collection_name as f; print(ascii([f(t) for t in sys.argv[1:]]))"
+    code = ("import sys; from ragkit.pipeline.chroma import collection_name as name;"
+            "print(ascii([name(text) for text in sys.argv[1:]]))")
     out = subprocess.run([sys.executable, "-c", code, *C65], capture_output=True, text=True, check=True).stdout
     assert out.strip() == ascii([chroma.collection_name(text) for text in C65])
 
@@ -168,7 +169,7 @@ def test_k_above_the_count_k_of_zero_and_an_empty_collection(client: Any) -> Non
         assert dense.retrieve("fog", 10) == []
     assert "'counts' is empty" in trace.trajectory.meta["warnings"][0]
     Ingester(client, collection, embedder).ingest(passages("fog bell", "lamp oil", "goat cheese"))
-    assert [passage.id for passage in dense.retrieve("fog", 10)][0] == "p0" and len(dense.retrieve("fog", 10)) == 3
+    assert dense.retrieve("fog", 10)[0].id == "p0" and len(dense.retrieve("fog", 10)) == 3
     with pytest.raises(DataError, match="k: expected a whole number of at least 1, got 0"):
         dense.retrieve("fog", 0)
 
@@ -200,9 +201,9 @@ def test_attaching_refuses_what_cannot_fit(client: Any, tmp_path: Path) -> None:
     client.create_collection("wide", embedding_function=None).add(ids=["x"], embeddings=[[1.0, 0.0, 0.0]])
     with pytest.raises(DataError, match="vectors of dimension 3, the embedder counting:1 gives 64"):
         chroma.attached_collection(client, "wide", CountingEmbedder())
-    with pytest.raises(DataError, match="no collection 'nowhere' to attach; there are: .*wide"):
+    with pytest.raises(DataError, match=r"no collection 'nowhere' to attach; there are: .*wide"):
         chroma.attached_collection(client, "nowhere", CountingEmbedder())
-    with pytest.raises(DataError, match="no chroma.sqlite3"):
+    with pytest.raises(DataError, match=r"no chroma\.sqlite3"):
         chroma.open_client(ChromaSettings(path=str(tmp_path / "none"), collection="x", attach=True), tmp_path)
     assert not (tmp_path / "none").exists()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ def test_spans_cover_the_text_in_order_and_keep_the_size(text: str, size: int, o
         assert all(0 < end - start <= size for start, end in spans)
         assert [start for start, _ in spans] == sorted({start for start, _ in spans})
     if overlap == 0:
-        assert all(before <= start for (_, before), (start, _) in zip(spans, spans[1:], strict=False))
+        assert all(before <= start for (_, before), (start, _) in pairwise(spans))
 
 
 def test_it_cuts_at_paragraphs_then_sentences_then_blanks() -> None:
@@ -37,7 +39,7 @@ def test_it_cuts_at_paragraphs_then_sentences_then_blanks() -> None:
 def test_overlap_repeats_the_end_of_the_piece_before() -> None:
     text = " ".join(f"w{n:02d}" for n in range(30))
     spans = list(spans_of(text, 40, 12))
-    for (_, before), (start, _) in zip(spans, spans[1:], strict=False):
+    for (_, before), (start, _) in pairwise(spans):
         assert 0 < before - start <= 12 and text[start - 1] == " "
 
 
