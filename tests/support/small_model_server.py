@@ -35,7 +35,7 @@ def weights_folder() -> Path | None:
 class SmallModel:
     """The model, greedy, one request at a time. Beginnings of prompts are kept: those of a judge are the same."""
 
-    def __init__(self, most_tokens: int = 96) -> None:
+    def __init__(self, most_tokens: int = 120) -> None:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -51,27 +51,21 @@ class SmallModel:
             self.model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=FILE, local_files_only=True,
                                                               dtype=torch.float32)
         self._kept: list[tuple[list[int], Any]] = []
-        self._known: dict[tuple[tuple[int, ...], int], tuple[str, str, int, int]] = {}  # greedy: the same again
+        self._known: dict[tuple[tuple[int, ...], int, str], tuple[str, str, int, int]] = {}  # greedy: the same
 
-    def reply(self, messages: list[Mapping[str, str]], max_tokens: int) -> tuple[str, str, int, int]:
-        """Text, finish reason, prompt tokens and completion tokens."""
-        ids = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"]
-        room = min(max_tokens, self.most_tokens)
-        if (tuple(ids), room) in self._known:
-            return self._known[tuple(ids), room]
-        past = self._beginning(ids)
-        with self.torch.inference_mode():
-            out = self.model.generate(
-                self.torch.tensor([ids]), attention_mask=self.torch.ones(1, len(ids), dtype=self.torch.long),
-                max_new_tokens=room, do_sample=False, past_key_values=past,
-                pad_token_id=self.tokenizer.eos_token_id)
-        made = out[0, len(ids):].tolist()
-        _shorten(past, len(ids) - 1)
-        self._kept = [*self._kept[-4:], (ids[:-1], past)]
-        text = self.tokenizer.decode(made, skip_special_tokens=True)
-        made_up = (text, "length" if len(made) >= room else "stop", len(ids), len(made))
-        self._known[tuple(ids), room] = made_up
-        return made_up
+    def reply(self, messages: list[Mapping[str, str]], max_tokens: int,
+              schema: Mapping[str, Any] | None = None) -> tuple[str, str, int, int]:
+        """Text, finish reason, prompt tokens and completion tokens. With a schema the text is JSON that fits it."""
+        encoded = self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
+        ids = list(encoded["input_ids"])
+        known = (tuple(ids), max_tokens, repr(schema))
+        if known not in self._known:
+            writer = _Writer(self, ids, self._beginning(ids), min(max_tokens, self.most_tokens))
+            text = writer.json(schema, schema) if schema else writer.free()
+            _shorten(writer.past, len(ids) - 1)
+            self._kept = [*self._kept[-4:], (ids[:-1], writer.past)]
+            self._known[known] = (text, "length" if writer.room <= 0 else "stop", len(ids), writer.made)
+        return self._known[known]
 
     def _beginning(self, ids: list[int]) -> Any:
         from transformers import DynamicCache
@@ -87,6 +81,71 @@ class SmallModel:
         again = copy.deepcopy(best)
         _shorten(again, min(shared, len(ids) - 1))
         return again
+
+
+class _Writer:
+    """One reply in the making. Guided JSON as llama.cpp makes it: the schema writes the frame, the model the rest."""
+
+    def __init__(self, model: SmallModel, ids: list[int], past: Any, room: int) -> None:
+        self.model, self.past, self.room, self.made = model, past, room, 0
+        self._scores = self._forward(ids[past.get_seq_length():])
+
+    def free(self) -> str:
+        tokens: list[int] = []
+        while self.room > 0 and (token := int(self._scores.argmax())) != self.model.tokenizer.eos_token_id:
+            tokens.append(token)
+            self._take([token])
+        return str(self.model.tokenizer.decode(tokens, skip_special_tokens=True))
+
+    def json(self, schema: Any, root: Any) -> str:
+        if "$ref" in schema:
+            schema = root["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
+        if schema["type"] == "object":
+            fields = schema["properties"].items()
+            parts = [self._frame(f'{", " if n else "{"}"{name}": ') + self.json(part, root)
+                     for n, (name, part) in enumerate(fields)]
+            return "".join(parts) + self._frame("}")
+        if schema["type"] == "array":
+            items = [self._frame("[") + self.json(schema["items"], root)]
+            while len(items) < 3 and self.room > 40 and self._choice([",", "]"]) == ",":
+                items.append(self._frame(", ") + self.json(schema["items"], root))
+            return "".join(items) + self._frame("]")
+        if schema["type"] == "integer":
+            return self._frame(self._choice(list("0123456789")))
+        return self._frame('"') + self._string() + self._frame('"')
+
+    def _string(self, most: int = 16) -> str:
+        tokens: list[int] = []
+        for _ in range(most):
+            token = int(self._scores.argmax())
+            if any(sign in self.model.tokenizer.decode([token]) for sign in '"\\\n') or token == self._end:
+                break
+            tokens.append(token)
+            self._take([token])
+        return str(self.model.tokenizer.decode(tokens))
+
+    def _choice(self, options: list[str]) -> str:
+        first = [self.model.tokenizer.encode(option, add_special_tokens=False)[0] for option in options]
+        return options[int(self._scores[first].argmax())]
+
+    def _frame(self, text: str) -> str:
+        self._take(self.model.tokenizer.encode(text, add_special_tokens=False))
+        return text
+
+    @property
+    def _end(self) -> int:
+        return int(self.model.tokenizer.eos_token_id)
+
+    def _take(self, tokens: list[int]) -> None:
+        self.made += len(tokens)
+        self.room -= len(tokens)
+        self._scores = self._forward(tokens)
+
+    def _forward(self, tokens: list[int]) -> Any:
+        torch = self.model.torch
+        with torch.inference_mode():
+            out = self.model.model(torch.tensor([tokens]), past_key_values=self.past, use_cache=True, logits_to_keep=1)
+        return out.logits[0, -1]
 
 
 def _shorten(past: Any, length: int) -> None:
@@ -107,10 +166,14 @@ def _read_once() -> Iterator[None]:
 
 
 class SmallModelServer:
-    """`with SmallModelServer() as server:` serves the model under server.url. It takes no response_format."""
+    """`with SmallModelServer() as server:` serves the model under server.url.
 
-    def __init__(self, most_tokens: int = 96) -> None:
+    As llama.cpp's server it takes json_object with a schema and refuses json_schema; `guided=False` refuses both.
+    """
+
+    def __init__(self, most_tokens: int = 120, *, guided: bool = True) -> None:
         self.model = SmallModel(most_tokens)
+        self.guided = guided
         self.url = ""
         self.replies: list[str] = []
         self._loop = asyncio.new_event_loop()
@@ -143,12 +206,13 @@ class SmallModelServer:
 
     async def _chat(self, request: web.Request) -> web.Response:
         body = await request.json()
-        if "response_format" in body:
+        wanted = body.get("response_format") or {"type": "text"}
+        if wanted["type"] != "text" and not (self.guided and wanted["type"] == "json_object" and "schema" in wanted):
             error = {"message": "response_format is not supported", "type": "invalid_request_error", "code": None}
             return web.json_response({"error": error}, status=400)
         async with self._one:
             text, finish, prompt, made = await asyncio.to_thread(
-                self.model.reply, body["messages"], int(body.get("max_tokens", 64)))
+                self.model.reply, body["messages"], int(body.get("max_tokens", 64)), wanted.get("schema"))
         self.replies.append(text)
         return web.json_response({
             "id": "chatcmpl", "object": "chat.completion", "created": 0, "model": NAME,
