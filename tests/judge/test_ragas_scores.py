@@ -393,6 +393,31 @@ def test_calls_are_shared_between_samples_steps_and_runs(tmp_path: Path) -> None
             assert gateway.ledger["calls"] == 0
 
 
+def test_a_judgement_is_of_its_order_and_of_its_embedding_model(tmp_path: Path) -> None:
+    store = tmp_path / "j.sqlite"
+    with OpenAIServer() as server:
+        with embedded(server, store=store) as gateway:
+            forward = only(gateway, "context_precision", sample(contexts=("Dogs bark.", "The tower is in Paris.")))
+            backward = only(gateway, "context_precision", sample(contexts=("The tower is in Paris.", "Dogs bark.")))
+            assert (forward.score.value, backward.score.value) == (0.5, 1.0)
+            assert (backward.n_calls, backward.n_stored) == (0, 2), "the passages' verdicts are the same"
+            first = only(gateway, "answer_relevancy", sample())
+
+        class Turned:
+            fingerprint, dimension = "turned", 32
+
+            def embed_documents(self, texts: Any) -> Any:
+                return [self.embed_query(text) for text in texts]
+
+            def embed_query(self, text: str) -> Any:
+                return [value**3 for value in vector(text)]
+
+        with quick_judge(server.url, store=store, embeddings=Turned()) as gateway:
+            second = only(gateway, "answer_relevancy", sample())
+            assert second.score.value != pytest.approx(first.score.value)
+            assert (second.n_calls, second.n_stored) == (0, 3), "the questions were generated before"
+
+
 WARM = """
 import asyncio, json, sys
 from pathlib import Path
