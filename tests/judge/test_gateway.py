@@ -192,6 +192,13 @@ def test_a_server_that_never_delivers_is_a_typed_failure_and_is_asked_again_next
             assert one(gateway).data["verdict"] == 1
 
 
+def test_a_server_that_is_gone_stops_the_run_after_a_few_lost_calls() -> None:
+    with quick_judge("http://127.0.0.1:9/v1", attempts=1, concurrency=1) as gateway:
+        found = ask(gateway, *(f"p{n}" for n in range(20)))
+        assert all(isinstance(e, CallError) and "cannot reach" in e.reason for e in found[:8])
+        assert all(isinstance(e, JudgeError) and "8 calls in a row were lost" in str(e) for e in found[8:])
+
+
 def test_a_hang_is_given_up_after_its_tries() -> None:
     with OpenAIServer(lambda r: Answer(delay=30)) as server, quick_judge(server.url, timeout=0.3) as gateway:
         began = time.monotonic()
