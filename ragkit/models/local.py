@@ -73,7 +73,7 @@ class SentenceTransformerEmbedder:
     def token_vectors(self, texts: Sequence[str]) -> list[Vectors]:
         """One float32 array (tokens, dimension) a text, each row of length 1: what late interaction compares."""
         with self._lock:
-            found = self.model.encode(list(texts), output_value="token_embeddings", batch_size=64,
+            found = self.model.encode(_encodable(texts), output_value="token_embeddings", batch_size=64,
                                       show_progress_bar=False, convert_to_numpy=False)
         arrays = [np.asarray(tensor.detach().cpu().numpy(), dtype=np.float32) for tensor in found]
         return [array / np.maximum(np.linalg.norm(array, axis=1, keepdims=True), 1e-12) for array in arrays]
@@ -81,7 +81,7 @@ class SentenceTransformerEmbedder:
     def _encode(self, texts: Sequence[str], prompt: str) -> Vectors:
         prompts = getattr(self.model, "prompts", None) or {}
         with self._lock:
-            values = self.model.encode(list(texts), batch_size=64, show_progress_bar=False, convert_to_numpy=True,
+            values = self.model.encode(_encodable(texts), batch_size=64, show_progress_bar=False, convert_to_numpy=True,
                                        prompt_name=prompt if prompts.get(prompt) else None)
         return checked_vectors(values, len(texts), f"embedding {self._name!r}")
 
@@ -163,6 +163,10 @@ def _sentence_transformers(purpose: str) -> Any:
     except ImportError as error:
         raise MissingPackageError("sentence-transformers", "local", purpose) from error
     return sentence_transformers
+
+
+def _encodable(texts: Sequence[str]) -> list[str]:
+    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]  # tokenizers refuse lone surrogates
 
 
 def _weights_digest(model: Any) -> str:

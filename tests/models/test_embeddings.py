@@ -36,6 +36,11 @@ def test_the_official_sentence_is_embedded_as_the_official_model_does(minilm: Em
     assert vector[:3] == pytest.approx([0.0676569, 0.0634959, 0.0487131], abs=1e-4)
 
 
+def test_any_text_is_embedded(minilm: Embedder) -> None:
+    vectors = minilm.embed_documents(["", "\ud800 torn", "\x00", "😀" * 2000])
+    assert np.isfinite(vectors).all() and vectors.any(axis=1).all()
+
+
 def test_loading_the_packaged_model_contacts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     contacted: list[Any] = []
     monkeypatch.setattr(socket.socket, "connect", lambda self, address: contacted.append(address))

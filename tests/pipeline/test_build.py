@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -99,6 +100,18 @@ def test_the_lexical_pipeline_needs_no_model_and_no_store(tmp_path: Path, monkey
     pipeline = build_pipeline(PipelineConfig(retriever="lexical", k=2), corpus(), tmp_path)
     assert pipeline("Who built the lighthouse at Norrby?").startswith("The lighthouse at Norrby was built")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_building_and_asking_contacts_nobody(
+    counting: CountingEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contacted: list[object] = []  # C59
+    monkeypatch.setattr(socket.socket, "connect", lambda self, address: contacted.append(address))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **k: contacted.append(a) or [])
+    pipeline = build_pipeline(PipelineConfig(retriever="hybrid", agent="iterative"), corpus(), tmp_path)
+    assert pipeline("Who built the lighthouse at Norrby?")
+    pipeline.close()
+    assert contacted == []
 
 
 def test_variants_share_their_parts_and_a_second_build_embeds_nothing(
