@@ -15,7 +15,7 @@ class JudgeError(RagkitError):
     """The judge cannot be asked at all: unreachable, wrong key, quota used up. One failed answer is a Score instead."""
 
 
-class BudgetExceeded(JudgeError):
+class BudgetExceeded(JudgeError):  # noqa: N818 -- the name that callers catch
     """A limit on money or calls was reached; what was finished is kept."""
 
 

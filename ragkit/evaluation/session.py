@@ -72,12 +72,16 @@ class Session:
         if judge is None and self.options.judge_url is None:
             yield None
             return
-        from ragkit.judge.open import open_judge
+        from ragkit.judge.endpoint import served_model
+        from ragkit.judge.open import normal_url, open_judge
 
         settings = self.options.judge_settings
         if settings.store is None and self.folder is not None:
             settings = replace(settings, store=self.folder.store)
-        gateway = open_judge(judge, self.options.judge_url, settings)
+        url = self.options.judge_url
+        if judge is None and url is not None:  # named by its address alone
+            judge, url = (url, None) if "#" in url else (await served_model(normal_url(url), settings), url)
+        gateway = open_judge(judge, url, settings)
         try:
             self._same_judge(gateway)
             yield gateway

@@ -138,18 +138,22 @@ class OpenAIConnection:
     async def probe(self) -> bool:
         """Looks the model up in the server's list, which costs nothing. A server without a list is taken as it is:
         its first answer tells."""
+        listed = await self.listed()
+        return listed is None or self.endpoint.model in listed
+
+    async def listed(self) -> list[str] | None:
+        """The models that the server lists: none where it answers with an error, None where it keeps no list."""
         try:
             async with self.session.get(f"{self.endpoint.url}/models") as response:
                 text, status = await response.text(encoding="utf-8", errors="replace"), response.status
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise self._network_fault(error) from error
         if status in (404, 405, 501):
-            return True
+            return None
         try:
-            listed = [row["id"] for row in json.loads(text)["data"]]
+            return [str(row["id"]) for row in json.loads(text)["data"]] if status == 200 else []
         except (ValueError, KeyError, TypeError):
-            return False
-        return status == 200 and self.endpoint.model in listed
+            return []
 
     def _network_fault(self, error: Exception) -> Exception:
         where = self.endpoint.where
@@ -161,6 +165,24 @@ class OpenAIConnection:
 
     def _redacted(self, text: str) -> str:
         return text.replace(self.key, "***") if self.key else text  # some servers repeat the key that they refuse
+
+
+async def served_model(url: str, settings: JudgeSettings) -> str:
+    """The one model that the server at `url` lists, for a judge that is named by its address alone.
+
+    Raises JudgeError where the server cannot be reached, or lists no model or several: then one must be named.
+    """
+    endpoint = OpenAIEndpoint("unnamed", url, settings)
+    try:
+        async with endpoint.connect() as connection:
+            listed = await connection.listed() or []
+    except TransientError as error:
+        raise JudgeError(f"judge: {error}; is the server running, and is the URL right?") from error
+    if len(listed) != 1:
+        found = f"it lists {', '.join(listed[:8])}" if listed else "it lists none"
+        raise JudgeError(f"judge: no model is named for the server at {endpoint.where}, and {found}; name one, as "
+                         f"{url}#MODEL")
+    return listed[0]
 
 
 def read_completion(text: str, where: str) -> ModelReply:

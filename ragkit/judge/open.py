@@ -86,10 +86,16 @@ def _backend(spec: Any, url: str | None, settings: JudgeSettings) -> Backend:
     return _langchain(spec, settings)
 
 
-def _endpoint(model: str, url: str, settings: JudgeSettings) -> OpenAIEndpoint:
+def normal_url(url: str) -> str:
+    """The base URL of an endpoint, without a slash or the chat route at its end; JudgeError where it is no address."""
     url = url.strip().rstrip("/").removesuffix("/chat/completions")
     if not re.match(r"https?://[^/\s]+", url):
         raise JudgeError(f"judge: {url!r} is no address; expected http://host:port/v1")
+    return url
+
+
+def _endpoint(model: str, url: str, settings: JudgeSettings) -> OpenAIEndpoint:
+    url = normal_url(url)
     if not model:
         raise JudgeError(f"judge: no model is named for the server at {url}; {_FORMS}")
     return OpenAIEndpoint(model, url, settings)

@@ -311,6 +311,16 @@ def test_the_judge_is_tried_before_the_app_is_asked(tmp_path: Path) -> None:
         ragkit.evaluate(never, ROWS, judge="m", judge_url=server.url)
 
 
+def test_a_judge_may_be_named_by_its_address_alone() -> None:
+    with OpenAIServer(models=["only-one"]) as server:
+        for address in (server.url, f"{server.url}#other-one"):
+            result = ragkit.evaluate(app, ROWS, metrics=["faithfulness"], judge_url=address)
+            assert result.summary["judge"]["judge"] == (address.partition("#")[2] or "only-one")
+            assert result.summary["metrics"]["faithfulness"]["n_scored"] == 3
+    with OpenAIServer(models=["a", "b"]) as server, pytest.raises(JudgeError, match=r"it lists a, b; name one"):
+        ragkit.evaluate(app, ROWS, metrics=["faithfulness"], judge_url=server.url)
+
+
 def test_a_quota_that_ends_midway_keeps_what_was_judged(tmp_path: Path) -> None:
     def reply(request: Any) -> Any:
         return (

@@ -69,8 +69,8 @@ def test_the_funnel_adds_up_to_all_gold() -> None:
         (
             {"complete_wrong": 2, "incomplete_wrong": 5, "complete_right": 3},
             {"never_retrieved": 4, "lost_at_cut": 2, "in_context_wrong": 9},
-            "Fix retrieval first: on 5 of 10 labelled questions the evidence in the context is incomplete and the answer "
-            "is wrong; 4 of 6 missing passages were never retrieved.",
+            "Fix retrieval first: on 5 of 10 labelled questions the evidence in the context is incomplete and the "
+            "answer is wrong; 4 of 6 missing passages were never retrieved.",
         ),
         (
             {"incomplete_unchecked": 5, "complete_unchecked": 5},
