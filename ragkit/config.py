@@ -156,11 +156,24 @@ class Experiment(_Section):
         return self
 
 
+class _UniqueKeys(yaml.SafeLoader):
+    """A safe loader that refuses a key that stands twice, instead of keeping the last one silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in seen and name != "<<":
+                raise yaml.YAMLError(f"the key {name!r} stands twice, again in line {key.start_mark.line + 1}")
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
 def load_experiment(path: str | Path) -> Experiment:
     """Read an experiment file. Errors name the file and the key."""
     path = Path(path)
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)  # noqa: S506 -- a SafeLoader
     except FileNotFoundError:
         raise DataError(f"{path}: no such experiment file; `ragkit init {path}` writes one to start from") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -192,6 +205,8 @@ def resolve_variant(experiment: Experiment, name: str | None, where: str = "expe
         if key in changes:
             if other not in changes:
                 base.pop(other, None)
+            if not isinstance(changes[key] or {}, Mapping):
+                raise DataError(f"{where}: variants.{name}.{key}: expected a mapping, got {changes[key]!r}")
             base[key] = _merged(base.get(key) or {}, changes[key] or {})
     resolved = _checked(base, f"{where}: variants.{name}")
     if resolved.pipeline is None and resolved.app is None:

@@ -49,12 +49,21 @@ Variant = Annotated[str | None, typer.Option("--variant", help="Name of the vari
 
 def complain(text: str) -> None:
     """One line on stderr."""
-    print(f"ragkit: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201
+    print(f"ragkit: {visible(' '.join(text.split()))}", file=sys.stderr)  # noqa: T201
 
 
 def say(text: str) -> None:
-    """A line on stdout."""
-    print(text)  # noqa: T201
+    """Text on stdout."""
+    print(visible(text))  # noqa: T201
+
+
+def visible(text: str) -> str:
+    """The text with what a terminal would obey (escape sequences, direction overrides) written out.
+
+    >>> visible(chr(27) + "[31m")
+    '\\\\x1b[31m'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def judge_settings(base: JudgeSettings | None = None, **flags: Any) -> JudgeSettings:

@@ -34,16 +34,24 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a console that cannot show a sign must not cost the run
     try:
-        app()
+        code = app(standalone_mode=False)
     except RagkitError as error:
         complain(str(error))
         sys.exit(WRONG_INPUT)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         complain("interrupted; what was finished is kept, the same command goes on from there")
         sys.exit(INTERRUPTED)
-    except Exception:
+    except Exception as error:
+        if hasattr(error, "format_message"):  # the call itself is wrong: an unknown option, a missing argument
+            complain(f"{error.format_message()} (see ragkit {' '.join(sys.argv[1:2])} --help)")
+            sys.exit(WRONG_INPUT)
+        if isinstance(error, OSError) and error.filename is not None:
+            complain(f"{error.filename}: {error.strerror}")
+            sys.exit(WRONG_INPUT)
         import traceback
 
         traceback.print_exc()
         complain("internal error: this is a fault of ragkit; please report it with the lines above")
         sys.exit(INTERNAL)
+    if isinstance(code, int):
+        sys.exit(code)

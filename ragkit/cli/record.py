@@ -22,7 +22,6 @@ def record(
     from ragkit.evaluation.apps import App
     from ragkit.evaluation.evaluate import run_async
     from ragkit.evaluation.options import options_of
-    from ragkit.evaluation.record import RecordSettings
     from ragkit.evaluation.record import record as ask
     from ragkit.evaluation.session import Session
     from ragkit.pipeline.build import PartCache
@@ -32,13 +31,13 @@ def record(
         options = options_of(opened.options(variant))
         with opened.app(variant, cache) as app, common.progress() as bar:
             session = Session.for_app(app, opened.source, variant.out, options)
-            session.start()
             asked = session.data.limit(options.limit, options.seed)
-            settings = RecordSettings(options.repeats, options.concurrency, options.timeout, options.retries)
+            settings = session.record_settings()
             advance = bar(f"{variant.name}: asking", len(asked.questions) * options.repeats)
             path = variant.out / "trajectories.jsonl"
             system = App(app, options.to_input, options.to_answer)
-            done = run_async(ask(system, asked.questions, settings, path, advance))
+            with session.working():
+                done = run_async(ask(system, asked.questions, settings, path, advance))
         errors = [trajectory for trajectory in done if trajectory.error is not None]
         failed += len(errors)
         common.say(f"{variant.name}: {len(done)} trajectories, {len(errors)} failed: {path}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,7 +69,8 @@ def _run_one(opened: ExperimentRun, variant: Variant, metrics: list[str] | None,
 
     options = opened.options(variant) | keywords
     questions = variant.experiment.limit or len(opened.data.questions)
-    with opened.app(variant, cache) as app, common.progress(quiet) as bar:  # type: ignore[arg-type]
+    aside = redirect_stdout(sys.stderr) if quiet else nullcontext()  # an app that prints must not spoil the JSON
+    with opened.app(variant, cache) as app, common.progress(quiet) as bar, aside:  # type: ignore[arg-type]
         asked = bar(f"{variant.name}: asking", questions * variant.experiment.repeats)
         judged = bar(f"{variant.name}: judging", None) if options["judge"] or options["judge_url"] else None
         return run_async(aevaluate(app, opened.source, metrics=metrics, out=variant.out, on_recorded=asked,

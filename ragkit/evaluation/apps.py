@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import contextvars
 import importlib
 import inspect
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ragkit.errors import DataError, RagkitError
+from ragkit.evaluation.calling import Call, call_async, call_blocking
 from ragkit.records.questions import Question
 
 
@@ -56,7 +53,7 @@ def load_app(call: str, args: Mapping[str, Any] | None = None) -> Any:
         return target(**(args or {}))
     except RagkitError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DataError(f"app {call}: building it failed: {type(error).__name__}: {error}") from error
 
 
@@ -70,7 +67,7 @@ def load_object(call: str) -> Any:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         raise DataError(f"app {call}: cannot import {module_name}: {error}; run from the folder it lies in") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise DataError(f"app {call}: importing {module_name} failed: {type(error).__name__}: {error}") from error
     found = getattr(module, name, None)
     if found is None:
@@ -113,51 +110,15 @@ def _default_input(target: Any, question: Question) -> Any:
     return question.text
 
 
-def _runner(target: Any) -> Callable[[Any], Any]:
+def _runner(target: Any) -> Call:
     if hasattr(target, "ainvoke"):
-        return cast("Callable[[Any], Any]", target.ainvoke)
+        return call_async(target.ainvoke)
     if hasattr(target, "invoke"):
-        return _threaded(target.invoke)
+        return call_blocking(target.invoke)
     if not callable(target):
         raise DataError(f"app: expected a callable or an object with invoke, got {type(target).__name__}")
     call = target if inspect.isroutine(target) else target.__call__
-    return cast("Callable[[Any], Any]", target) if inspect.iscoroutinefunction(call) else _threaded(target)
-
-
-def _threaded(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Run a blocking function in a daemon thread of its own: one that hangs must not keep the process from ending."""
-
-    async def run(given: Any) -> Any:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Any] = loop.create_future()
-        context = contextvars.copy_context()
-
-        def settle(setter: Callable[[Any], None], value: Any) -> None:
-            if not done.done():
-                setter(value)
-
-        def work() -> None:
-            try:
-                value = context.run(function, given)
-            except BaseException as error:
-                outcome: tuple[Callable[[Any], None], Any] = (done.set_exception, _plain(error))
-            else:
-                outcome = (done.set_result, value)
-            with contextlib.suppress(RuntimeError):  # the loop is gone: the run was given up
-                loop.call_soon_threadsafe(settle, *outcome)
-
-        threading.Thread(target=work, name="ragkit-app", daemon=True).start()
-        result = await done
-        return await result if inspect.isawaitable(result) else result
-
-    return run
-
-
-def _plain(error: BaseException) -> BaseException:
-    """StopIteration cannot be set on a future, and SystemExit of an app must not end the run."""
-    if isinstance(error, (StopIteration, SystemExit, KeyboardInterrupt)):
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+    return call_async(target) if inspect.iscoroutinefunction(call) else call_blocking(target)
 
 
 def _takes_a_question(target: Any) -> bool:

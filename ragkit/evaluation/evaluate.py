@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from ragkit.errors import DataError
 from ragkit.evaluation.apps import App
+from ragkit.evaluation.join import join
 from ragkit.evaluation.options import Options, options_of
-from ragkit.evaluation.record import RecordSettings, record, unfinished
+from ragkit.evaluation.record import record, unfinished
 from ragkit.evaluation.result import Evaluation, assemble
 from ragkit.evaluation.runfolder import RunFolder, finished_run
 from ragkit.evaluation.session import Session
@@ -48,15 +49,15 @@ async def aevaluate(
     session = Session.for_app(app, dataset, out, chosen)
     asked = session.data.limit(chosen.limit, chosen.seed)
     plan = session.plan(asked, metrics)
-    settings = RecordSettings(chosen.repeats, chosen.concurrency, chosen.timeout, chosen.retries)
+    settings = session.record_settings()
     path = session.folder.trajectories if session.folder is not None else None
     async with session.judging(judge) as gateway:
         if gateway is not None and unfinished(asked.questions, settings, path):
             await gateway.check()  # before the app is asked for nothing
-        session.start()
-        trajectories = await record(system, asked.questions, settings, path, chosen.on_recorded)
-        more = {"fingerprints": getattr(app, "fingerprints", None), "app_notes": list(getattr(app, "notes", ()))}
-        return await session.finish(plan, trajectories, gateway, getattr(app, "passages", None), more)
+        with session.working():
+            trajectories = await record(system, asked.questions, settings, path, chosen.on_recorded)
+            more = {"fingerprints": getattr(app, "fingerprints", None), "app_notes": list(getattr(app, "notes", ()))}
+            return await session.finish(plan, trajectories, gateway, getattr(app, "passages", None), more)
 
 
 async def ascore(
@@ -80,9 +81,14 @@ async def ascore(
     asked = session.data.limit(chosen.limit, chosen.seed)
     if chosen.limit is not None:
         given = [trajectory for trajectory in given if trajectory.question_id in asked.by_id]
+    plan = session.plan(asked, metrics)
+    join(asked, given, chosen.all_questions)  # whether they belong together, before any work
+    if any(trajectory.meta.get("no_text") for trajectory in given):
+        raise DataError("trajectories: hold hashes instead of texts (--no-text), so answers cannot be scored; record "
+                        "them with their texts")
     async with session.judging(judge) as gateway:
-        session.start()
-        return await session.finish(session.plan(asked, metrics), given, gateway)
+        with session.working():
+            return await session.finish(plan, given, gateway)
 
 
 async def areport(run_folder: str | Path) -> Evaluation:
@@ -90,8 +96,9 @@ async def areport(run_folder: str | Path) -> Evaluation:
     folder = RunFolder(Path(run_folder))
     run = finished_run(folder.path)
     config, source = run["config"], run["source"]
-    if source is None:
-        raise DataError(f"{folder.path}: its data set came from memory and was not kept; score the trajectories again")
+    if source is None or not run.get("include_text", True):
+        raise DataError(f"{folder.path}: was made with --no-text and holds hashes instead of texts, so its report "
+                        "cannot be made again; the one it has stands")
     path = folder.path / source["path"] if source["path"] == "dataset" else Path(source["path"])
     options = Options(
         variant=run["variant"], limit=config["limit"], seed=config["seed"], level=config["level"],

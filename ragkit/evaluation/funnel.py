@@ -6,23 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ragkit.metrics.text import is_refusal
 from ragkit.metrics.trajectory import EvidencePath, fates
 from ragkit.records.judgements import Score
+from ragkit.records.trajectory import Trajectory
 
-OUTCOMES = {
-    "complete_right": "evidence complete, answer right",
-    "complete_wrong": "evidence complete, answer wrong",
-    "incomplete_wrong": "evidence incomplete, answer wrong",
-    "incomplete_right": "evidence incomplete, answer right",
-    "complete_unchecked": "evidence complete, answer not checked",
-    "incomplete_unchecked": "evidence incomplete, answer not checked",
-    "unanswerable_refused": "unanswerable, and the app said so",
-    "unanswerable_answered": "unanswerable, and the app answered all the same",
-    "unlabelled_right": "no labels, answer right",
-    "unlabelled_wrong": "no labels, answer wrong",
-    "unlabelled_unchecked": "no labels, answer not checked",
-    "failed": "the app failed",
-}
 _NOUNS = {
     "not_in_index": "not in the index",
     "never_retrieved": "never retrieved",
@@ -58,23 +46,27 @@ def answer_right(scores: Mapping[str, Score], rule: RightRule) -> bool | None:
     return None
 
 
-def outcome(path: EvidencePath, refused: bool, failed: bool) -> str:
-    """The cell of evidence x answer of one trajectory, a key of OUTCOMES."""
-    if failed:
+def outcome(path: EvidencePath, trajectory: Trajectory) -> str:
+    """The cell of evidence x answer of one trajectory, a key of the report's OUTCOMES."""
+    if trajectory.error is not None:
         return "failed"
+    if trajectory.meta.get("not_asked"):
+        return "not_asked"
     if path.label_state == "unanswerable":
-        return "unanswerable_refused" if refused else "unanswerable_answered"
+        if trajectory.answer is None:  # unknown: a log of retrieval alone, say
+            return "unanswerable_unchecked"
+        silent = not trajectory.answer.strip() or is_refusal(trajectory.answer)
+        return "unanswerable_refused" if silent else "unanswerable_answered"
     right = {True: "right", False: "wrong", None: "unchecked"}[path.answer_right]
-    if path.label_state == "unlabelled":
+    if path.label_state == "unlabelled" or not path.relevant:  # no grade reaches the level: nothing could be complete
         return f"unlabelled_{right}"
     return f"{'complete' if evidence_complete(path) else 'incomplete'}_{right}"
 
 
 def evidence_complete(path: EvidencePath) -> bool:
     """Every relevant thing stands in the context (in the union of the steps where the context is unknown)."""
-    relevant = {gold for gold, grade in path.gold.items() if grade >= path.level}
     seen = set(path.context) if path.context is not None else {name for step in path.steps for name in step}
-    return bool(relevant) and relevant <= seen
+    return bool(path.relevant) and path.relevant <= seen
 
 
 def funnel(paths: Iterable[EvidencePath]) -> dict[str, int]:
@@ -104,6 +96,10 @@ def fix_first(outcomes: Mapping[str, int], lost: Mapping[str, int]) -> str:
     if worst == 0 and outcomes.get("incomplete_right", 0):
         return (f"Look at the labels first: {outcomes['incomplete_right']} of {labelled} answers are right without all "
                 "of the labelled evidence, from the model's memory or because other passages hold it too.")
+    unchecked = outcomes.get("complete_unchecked", 0)
+    if worst == 0 and unchecked:
+        return (f"Evidence was complete on all {labelled} labelled questions, so retrieval is fine there; {unchecked} "
+                "answers were not checked, for want of a reference answer, an answer, or a judge.")
     if worst == 0:
         tail = f" {failed} questions failed in the app." if failed else ""
         return f"Nothing stands out: on all {labelled} labelled questions evidence was complete, no answer wrong.{tail}"

@@ -45,6 +45,11 @@ class Options:
     on_judged: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
+        for name, kinds in (("repeats", int), ("concurrency", int), ("retries", int), ("seed", int),
+                            ("timeout", int | float), ("level", int | float), ("answer_threshold", int | float)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kinds):
+                raise DataError(f"{name}: expected a number, got {type(value).__name__} {value!r}")
         for name in ("repeats", "concurrency"):
             if getattr(self, name) < 1:
                 raise DataError(f"{name}: expected at least 1, got {getattr(self, name)}")

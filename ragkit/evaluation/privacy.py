@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from ragkit.records.trajectory import Trajectory
 from ragkit.report.data import ListView, PassageView, QuestionView, ReportData, ScoreView, StepView
 
 _T = TypeVar("_T")
+_SECRET = re.compile(r"(?i)(api|access|private|subscription)[_-]?key|token|secret|passw|credential|authorization")
 _TEXTS = {  # which fields of a view hold text of the app, the data set or a judge
     PassageView: ("text",),
     ListView: ("error",),
@@ -25,13 +27,30 @@ def without_texts(data: ReportData) -> ReportData:
     return replace(data, worst=tuple(_stripped(view) for view in data.worst))
 
 
+def without_secrets(value: Any) -> Any:
+    """Plain data with the value of every key that names a secret, and the password of every address, blotted out.
+
+    >>> without_secrets({"api_key": "sk-1", "url": "http://me:pw@host/v1", "k": 3})
+    {'api_key': '***', 'url': 'http://***@host/v1', 'k': 3}
+    """
+    if isinstance(value, Mapping):
+        return {key: "***" if _SECRET.search(str(key)) and isinstance(inner, str) else without_secrets(inner)
+                for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_secrets(item) for item in value]
+    return re.sub(r"(?<=//)[^/@\s]+@", "***@", value) if isinstance(value, str) else value
+
+
 def without_messages(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with the type of each error alone: its message may quote a text."""
+    """The trajectory with the type of each error alone, and warnings as hashes: their words may quote a text."""
     steps = tuple(
         replace(step, retrievals=tuple(replace(r, error=_type_only(r.error)) for r in step.retrievals))
         for step in trajectory.steps
     )
-    return replace(trajectory, error=_type_only(trajectory.error), steps=steps)
+    meta = dict(trajectory.meta)
+    if meta.get("warnings"):
+        meta["warnings"] = [text_id(str(warning)) for warning in meta["warnings"]]
+    return replace(trajectory, error=_type_only(trajectory.error), steps=steps, meta=meta)
 
 
 def _type_only(error: str | None) -> str | None:

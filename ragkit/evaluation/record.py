@@ -19,12 +19,16 @@ from ragkit.records.trajectory import Trajectory
 
 @dataclass(frozen=True)
 class RecordSettings:
-    """How the app is asked. `timeout` is in seconds a question; `retries` is for the app's own rate limits."""
+    """How the app is asked. `timeout` is in seconds a question; `retries` is for the app's own rate limits.
+
+    Without `include_text` only hashes of texts reach the disk, so a run that stopped has to ask again.
+    """
 
     repeats: int = 1
     concurrency: int = 4
     timeout: float = 120.0
     retries: int = 3
+    include_text: bool = True
 
 
 async def record(
@@ -43,7 +47,8 @@ async def record(
     wanted = [(question, repeat) for question in questions for repeat in range(settings.repeats)]
     todo = [(question, repeat) for question, repeat in wanted if (question.id, repeat) not in finished]
     if path is not None and todo:
-        write_trajectories(path, finished.values())  # without what failed: its next try must not stand there twice
+        # Without what failed: its next try must not stand there twice.
+        write_trajectories(path, finished.values(), settings.include_text)
     slots = asyncio.Semaphore(settings.concurrency)
     recorder = Recorder()
 
@@ -52,7 +57,7 @@ async def record(
             trajectory = await _ask(app, question, repeat, recorder, settings)
         finished[trajectory.key] = trajectory
         if path is not None:
-            append_trajectory(path, trajectory)
+            append_trajectory(path, trajectory, settings.include_text)
         if on_done is not None:
             on_done(trajectory)
 
@@ -61,7 +66,7 @@ async def record(
             group.create_task(one(question, repeat))
     trajectories = [finished[question.id, repeat] for question, repeat in wanted]
     if path is not None:
-        write_trajectories(path, trajectories)
+        write_trajectories(path, trajectories, settings.include_text)
     return trajectories
 
 
@@ -72,10 +77,11 @@ def unfinished(questions: Sequence[Question], settings: RecordSettings, path: Pa
 
 
 def _finished(path: Path) -> list[Trajectory]:
-    """What a former run left that need not be asked again."""
+    """What a former run left that need not be asked again: it failed not, and its texts are there."""
     if not path.exists():
         return []
-    return [t for t in read_trajectories(path, allow_torn_tail=True) if t.error is None]
+    kept = read_trajectories(path, allow_torn_tail=True)
+    return [t for t in kept if t.error is None and not t.meta.get("no_text")]
 
 
 async def _ask(
@@ -94,11 +100,6 @@ async def _ask(
                 try:
                     async with asyncio.timeout(settings.timeout) as limit:
                         answer = await app.answer(question)
-                except asyncio.CancelledError:
-                    task = asyncio.current_task()
-                    if task is None or task.cancelling():  # the run itself is being given up
-                        raise
-                    raise AppCancelled("the app gave up its own task") from None
                 except TimeoutError as error:
                     if not limit.expired():  # the app's own time-out, with its own message
                         raise
@@ -114,10 +115,6 @@ async def _ask(
 
 class AppTimeout(Exception):  # noqa: N818 -- its name is what the report prints
     """The app did not answer in time."""
-
-
-class AppCancelled(Exception):  # noqa: N818 -- its name is what the report prints
-    """The app raised CancelledError, though nobody cancelled it."""
 
 
 def _is_rate_limit(error: BaseException) -> bool:

@@ -15,19 +15,19 @@ from ragkit.evaluation.notes import label_notes, run_notes
 from ragkit.evaluation.privacy import without_texts
 from ragkit.evaluation.runfolder import RunFolder
 from ragkit.evaluation.score import NO_JUDGE, Scorer, Scoring, judge_samples_of
-from ragkit.evaluation.summary import build_summary
+from ragkit.evaluation.summary import app_entry, build_summary
 from ragkit.evaluation.table import FINAL, ScoreRow, to_frame, write_scores
 from ragkit.evaluation.units import Projection, project, projection_to_json
 from ragkit.judge.judging import judge_samples
 from ragkit.judge.offline import AGREEMENT
 from ragkit.judge.verdicts import count_missing
 from ragkit.metrics.registry import Metric
-from ragkit.metrics.text import is_refusal
 from ragkit.records.files import write_json, write_text, write_trajectories
 from ragkit.records.judgements import Judgement, Score
 from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Passage, Trajectory
 from ragkit.report.data import ReportData
+from ragkit.report.labels import OUTCOMES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,11 +74,11 @@ class Evaluation:
         """The questions to look at: a wrong answer, incomplete evidence, or something that failed; worst first."""
         import pandas as pd
 
-        fine = {"complete_right", "complete_unchecked", "unanswerable_refused", "unlabelled_right",
-                "unlabelled_unchecked"}
+        fine = {"complete_right", "complete_unchecked", "unanswerable_refused", "unanswerable_unchecked",
+                "unlabelled_right", "unlabelled_unchecked", "not_asked"}
         failed = {question_id for question_id, _, _ in self.data.failures}
         rows = [
-            {"question_id": t.question_id, "repeat": t.repeat, "outcome": funnel.OUTCOMES[self.outcomes[t.key]],
+            {"question_id": t.question_id, "repeat": t.repeat, "outcome": OUTCOMES[self.outcomes[t.key]].title,
              "question": t.question, "answer": t.answer, "error": t.error}
             for t in self.trajectories
             if self.outcomes[t.key] not in fine or t.question_id in failed
@@ -129,13 +129,14 @@ async def assemble(
     scorer = Scorer(scoring, judgements)
     rows = scorer.rows()
     outcomes = {
-        t.key: funnel.outcome(scorer.paths[t.key], bool(t.answer) and is_refusal(t.answer or ""), t.error is not None)
-        for t in scoring.trajectories
+        t.key: funnel.outcome(scorer.paths[t.key], t) for t in scoring.trajectories
     }
     states = plan.dataset.label_states()
-    summary = build_summary(plan.variant, rows, plan.metrics, scoring.trajectories, states, plan.seed)
+    stopped = {trajectory.key: scorer.after_the_end(trajectory) for trajectory in scoring.trajectories}
+    summary = build_summary(plan.variant, rows, plan.metrics, states, stopped, plan.seed)
     counted = Counter(outcomes.values())
-    summary["outcomes"] = {key: counted[key] for key in funnel.OUTCOMES if counted[key]}
+    summary["outcomes"] = {key: counted[key] for key in OUTCOMES if counted[key]}
+    summary["app"] = app_entry(scoring.trajectories)
     summary["judge"] = gateway.ledger if gateway is not None else {}
     notes = [*labels, *joined.notes, *run_notes(scoring, rows), *views.steps_note(rows)]
     record = {**(run or {}), "variant": plan.variant, "metrics": [metric.name for metric in plan.metrics],

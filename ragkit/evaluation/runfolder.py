@@ -6,7 +6,8 @@ import datetime
 import json
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +15,11 @@ from typing import Any
 
 from ragkit.errors import DataError
 from ragkit.records.files import write_json
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing keeps a second run out there
+    fcntl = None  # type: ignore[assignment]
 
 SCHEMA = "ragkit.run/1"
 RUNNING, COMPLETE = "running", "complete"
@@ -73,12 +79,17 @@ class RunFolder:
 
         A folder of another configuration is refused: its numbers would not belong together.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise DataError(f"{self.path}: expected a folder, found a file")
-        if not self.run.exists():
-            return {}
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise DataError(f"{self.path}: expected a folder, found a file")
+            if not self.run.exists():
+                return {}
+        except OSError as error:
+            raise DataError(f"{self.path}: cannot be the run folder: {error.strerror}") from None
         known = read_run(self.path)
-        before, now = known.get("config", {}), json.loads(json.dumps(config))
+        before, now = known.get("config"), json.loads(json.dumps(config))
+        if not isinstance(before, dict):
+            raise DataError(f"{self.run}: expected a mapping under the key config, got {_short(before)}")
         changed = sorted(key for key in before.keys() | now.keys() if before.get(key) != now.get(key))
         if changed:
             key = changed[0]
@@ -87,6 +98,24 @@ class RunFolder:
                 f"{_short(now.get(key))} now); choose another --out or delete the folder"
             )
         return known
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder and keep other runs out of it; a lock ends with its process, however that ends."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / ".lock").open("a", encoding="utf-8")
+        except OSError as error:
+            what = f"{self.path}: cannot be made or written to: {error.strerror}"
+            raise DataError(f"{what}; choose another --out") from None
+        with lock:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    what = f"{self.path}: another run is writing to this folder"
+                    raise DataError(f"{what}; wait for it, or choose another --out") from None
+            yield
 
     def write_run(self, record: Mapping[str, Any]) -> None:
         write_json(self.run, {"schema": SCHEMA, **record})
@@ -99,8 +128,8 @@ def read_run(path: Path) -> dict[str, Any]:
         raise DataError(f"{path}: no run.json; expected a run folder that `ragkit run` or `ragkit score` wrote")
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DataError(f"{file}: not JSON: {error}") from None
+    except (ValueError, OSError) as error:
+        raise DataError(f"{file}: cannot be read as JSON: {error}") from None
     if not isinstance(record, dict) or str(record.get("schema", "")).split("/")[0] != SCHEMA.split("/", maxsplit=1)[0]:
         raise DataError(f"{file}: expected the schema {SCHEMA}")
     if record["schema"] != SCHEMA:

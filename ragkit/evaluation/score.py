@@ -57,7 +57,8 @@ def final_list(trajectory: Trajectory) -> FinalList:
         return FinalList(lists[0].passages, lists[0].stage, lists[0].ranked)
     union = {passage.id: passage for found in reversed(lists) for passage in reversed(found.passages)}
     order = dict.fromkeys(passage.id for found in lists for passage in found.passages)
-    return FinalList(tuple(union[passage_id] for passage_id in order), "union", cuttable=not order)
+    passages = tuple(union[passage_id] for passage_id in order)
+    return FinalList(passages, "union", all(found.ranked for found in lists), cuttable=not order)
 
 
 def judge_sample(scoring: Scoring, trajectory: Trajectory) -> JudgeSample:
@@ -108,6 +109,20 @@ class Scorer:
             result += self._judged_rows(trajectory)
         return result
 
+    def after_the_end(self, trajectory: Trajectory) -> Score | None:
+        """Cumulative recall at a step that was not taken: failed with the app, 0 where no step was taken at all.
+
+        None where the last step's value holds on.
+        """
+        path = self.paths[trajectory.key]
+        if trajectory.error is not None:
+            return Score.failed(f"app failed: {trajectory.error}")
+        if path.label_state != "labelled":
+            return Score.undefined(_LABEL_REASONS[path.label_state])
+        if not path.relevant:
+            return Score.undefined("no relevant document")
+        return None if trajectory.steps else Score.scored(0.0)
+
     def _row(self, trajectory: Trajectory, step: str, stage: str, metric: str, score: Score, **more: Any) -> ScoreRow:
         category = self._questions[trajectory.question_id].category
         return ScoreRow(self._scoring.variant, trajectory.question_id, trajectory.repeat, category, step, stage, metric,
@@ -127,11 +142,12 @@ class Scorer:
             unlabelled = _LABEL_REASONS.get(self._states[question_id])
             for step in trajectory.steps:
                 found = step.outermost
-                places.append((trajectory, str(step.index), found.stage, found.error and f"step failed: {found.error}"))
+                broken = None if found.error is None else f"step failed: {found.error}"
+                places.append((trajectory, str(step.index), found.stage, broken))
                 names = name(question_id, found.passages)
                 rankings.append(RankedIds(question_id, names, found.ranked, True, unlabelled))
             end = final_list(trajectory)
-            failed = trajectory.error and f"app failed: {trajectory.error}"
+            failed = None if trajectory.error is None else f"app failed: {trajectory.error}"
             places.append((trajectory, FINAL, end.stage, failed))
             rankings.append(
                 RankedIds(question_id, name(question_id, end.passages), end.ranked, end.cuttable, unlabelled)
@@ -141,7 +157,7 @@ class Scorer:
         for (trajectory, step_name, stage, failed), line in zip(places, scores, strict=True):
             labels = self._labels(trajectory)
             for metric, score in zip(metrics, line, strict=True):
-                shown = Score.failed(failed) if failed else score
+                shown = score if failed is None else Score.failed(failed)
                 rows.append(self._row(trajectory, step_name, stage, metric.name, shown, labels=labels))
         return rows
 
@@ -181,7 +197,7 @@ class Scorer:
                     row = self._row(trajectory, str(step.index), step.outermost.stage, name, score, labels=labels)
                     rows.append(row)
                 continue
-            shown = Score.failed(f"app failed: {trajectory.error}") if trajectory.error else outcome
+            shown = outcome if trajectory.error is None else Score.failed(f"app failed: {trajectory.error}")
             rows.append(self._row(trajectory, FINAL, "trajectory", name, shown, labels=labels))
         return rows
 
@@ -194,7 +210,7 @@ class Scorer:
 
     def _answer_scores(self, trajectory: Trajectory) -> dict[str, Score]:
         names = [definition.name for definition in definitions("answer")]
-        if trajectory.error:
+        if trajectory.error is not None:
             return dict.fromkeys(names, Score.failed(f"app failed: {trajectory.error}"))
         scores = {name: self.offline[trajectory.key, name].score for name in names}
         judged = (self._judgements or {}).get((trajectory.key, "answer_accuracy"))
@@ -216,7 +232,7 @@ class Scorer:
                     self._row(trajectory, FINAL, "judge", metric.name, judgement.score, judge=judgement.judge,
                               n_calls=judgement.n_calls, n_stored=judgement.n_stored)
                 )
-            elif trajectory.error and self._judgements is not None:
+            elif trajectory.error is not None and self._judgements is not None:
                 failed = Score.failed(f"app failed: {trajectory.error}")
                 rows.append(self._row(trajectory, FINAL, "judge", metric.name, failed))
             else:

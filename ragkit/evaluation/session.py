@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 from ragkit.errors import DataError
 from ragkit.evaluation.defaults import wanted_metrics
 from ragkit.evaluation.funnel import RightRule
+from ragkit.evaluation.notes import label_notes
 from ragkit.evaluation.options import Options
-from ragkit.evaluation.privacy import without_messages
+from ragkit.evaluation.privacy import without_messages, without_secrets
+from ragkit.evaluation.record import RecordSettings
 from ragkit.evaluation.result import Evaluation, Plan, assemble
 from ragkit.evaluation.runfolder import COMPLETE, RUNNING, RunFolder, environment
 from ragkit.evaluation.units import Projection
+from ragkit.metrics.batch import check_level
 from ragkit.metrics.registry import parse_all
-from ragkit.records.questions import Dataset
+from ragkit.records.questions import Dataset, text_id
 from ragkit.records.readers import load_dataset
 from ragkit.records.readers.beir import write_folder
 from ragkit.records.trajectory import Passage, Trajectory
@@ -35,12 +38,14 @@ class Session:
 
     def __init__(self, source: Any, out: str | Path | None, options: Options, identity: Mapping[str, Any]) -> None:
         self.options = options
+        check_level(options.level)
         self.data = open_dataset(source, options)
+        self.notes = label_notes(self.data)
         self.folder = RunFolder(Path(out)) if out is not None else None
-        self.config = {
+        self.config = without_secrets({
             "dataset": self.data.fingerprints(), "level": options.level, "answer_threshold": options.answer_threshold,
             "limit": options.limit, "seed": options.seed, **identity, **options.config,
-        }
+        })
         self.known = self.folder.known(self.config) if self.folder is not None else {}
         self._source = source
 
@@ -50,11 +55,19 @@ class Session:
         named = {} if "system" in options.config else {"app": _described(app)}
         return cls(source, out, options, {**named, "repeats": options.repeats})
 
-    def start(self) -> None:
-        """Say in run.json that work begins: from here on the folder is no finished run until `finish` says so."""
-        if self.folder is not None:
-            self.folder.path.mkdir(parents=True, exist_ok=True)
+    def record_settings(self) -> RecordSettings:
+        o = self.options
+        return RecordSettings(o.repeats, o.concurrency, o.timeout, o.retries, o.include_text)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """From here on the folder is no finished run until `finish` says so, and no second run may write into it."""
+        if self.folder is None:
+            yield
+            return
+        with self.folder.locked():
             self.folder.write_run({**environment(), **self.known, "config": self.config, "state": RUNNING})
+            yield
 
     def plan(self, data: Dataset, metrics: str | Sequence[str] | None) -> Plan:
         """What to measure: what was asked for, after what the folder holds already."""
@@ -110,6 +123,7 @@ class Session:
             "config": self.config,
             "state": COMPLETE,
             "dataset": self.data.name,
+            "include_text": self.options.include_text,
             "source": self._source_record(),
             "judge": _judge_record(gateway) if gateway is not None else self.known.get("judge"),
             "store": str(gateway.store.path) if gateway is not None else self.known.get("store"),
@@ -143,10 +157,21 @@ def open_dataset(source: Any, options: Options) -> Dataset:
     return data
 
 
-def _described(app: Any) -> str:
-    """A name for the app in run.json, where no exact configuration is given as `config["system"]`."""
+def _described(app: Any) -> Any:
+    """What tells one app from another in run.json, where no exact configuration is given as `config["system"]`.
+
+    Its name, and what was set on it; a lambda has no name, so its code stands for it. The code of a named function may
+    change: to mend it and go on is what resuming is for.
+    """
     name = getattr(app, "__qualname__", None) or type(app).__qualname__
-    return f"{getattr(app, '__module__', type(app).__module__)}:{name}"
+    described = {"name": f"{getattr(app, '__module__', type(app).__module__)}:{name}"}
+    code = getattr(app, "__code__", None)
+    if code is not None and name.endswith("<lambda>"):
+        content = repr((code.co_code, [c for c in code.co_consts if not hasattr(c, "co_code")], code.co_names))
+        described["code"] = text_id(content)
+    simple = {key: value for key, value in getattr(app, "__dict__", {}).items()
+              if code is None and not key.startswith("_") and isinstance(value, str | int | float | bool | None)}
+    return {**described, **({"set": simple} if simple else {})}
 
 
 def _judge_record(gateway: Gateway) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.metrics.registry import Metric, parse
 from ragkit.metrics.statistics import summarize
+from ragkit.records.judgements import Score
 from ragkit.records.trajectory import Trajectory
 
 SCHEMA = "ragkit.summary/1"
@@ -20,13 +21,16 @@ def build_summary(
     variant: str,
     rows: Sequence[ScoreRow],
     metrics: Sequence[Metric],
-    trajectories: Sequence[Trajectory],
     label_states: Mapping[str, str],
+    stopped: Mapping[tuple[str, int], Score | None],
     seed: int = 0,
 ) -> dict[str, Any]:
-    """The summary of one variant, without outcomes and judge, which the caller adds."""
+    """The summary of one variant, without outcomes, app and judge, which the caller adds.
+
+    `stopped` says for every trajectory what its cumulative recall is at a step that it did not take (None: its last).
+    """
     final = [row for row in rows if row.step == FINAL]
-    asked = {trajectory.question_id for trajectory in trajectories}
+    asked = {question_id for question_id, _ in stopped}
     names = [metric.name for metric in metrics if not metric.definition.series]
     categories: dict[str, list[ScoreRow]] = defaultdict(list)
     for row in final:
@@ -37,10 +41,10 @@ def build_summary(
         "questions": {"asked": len(asked)}
         | {state: sum(label_states[q] == state for q in asked) for state in ("labelled", "unanswerable", "unlabelled")},
         "metrics": _entries(final, names, seed),
-        "per_step": _per_step(rows, trajectories, label_states, seed),
+        "per_step": _per_step(rows, stopped, seed),
         "categories": {name: _entries(part, names, seed) for name, part in sorted(categories.items())},
         "outcomes": {},
-        "app": _app(trajectories),
+        "app": {},
         "judge": {},
     }
 
@@ -68,51 +72,56 @@ def _entry(rows: Sequence[ScoreRow], name: str, seed: int) -> dict[str, Any]:
         "n_undefined": interval.n_undefined,
         "n_failed": interval.n_failed,
         "labels": next((row.labels for row in rows if row.labels != "none"), "none"),
-        "reasons": dict(Counter(row.reason for row in rows if row.status != "scored").most_common()),
+        "reasons": _reasons(rows),
     }
 
 
+def _reasons(rows: Sequence[ScoreRow]) -> dict[str, int]:
+    """Why questions have no value: a reason a question, of a repeat that failed before one that is undefined."""
+    questions: dict[str, list[ScoreRow]] = defaultdict(list)
+    for row in rows:
+        questions[row.question_id].append(row)
+    missing = (repeats for repeats in questions.values() if all(row.status != "scored" for row in repeats))
+    first = (next((r for r in repeats if r.status == "failed"), repeats[0]) for repeats in missing)
+    return dict(Counter(str(row.reason) for row in first).most_common())
+
+
 def _per_step(
-    rows: Sequence[ScoreRow], trajectories: Sequence[Trajectory], label_states: Mapping[str, str], seed: int
+    rows: Sequence[ScoreRow], stopped: Mapping[tuple[str, int], Score | None], seed: int
 ) -> dict[str, Any]:
     """Per step over the trajectories that reached it; cumulative recall carries its last value forward."""
-    outermost = {(t.key, str(s.index)): s.outermost.stage for t in trajectories for s in t.steps}
     steps: dict[str, list[ScoreRow]] = defaultdict(list)
     for row in rows:
-        if row.step != FINAL and outermost.get(((row.question_id, row.repeat), row.step)) == row.stage:
+        if row.step != FINAL:
             steps[row.step].append(row)
     order = sorted(steps, key=int)
-    for row in _carried(rows, order, trajectories, label_states):
-        steps[row.step].append(row)
     names = list(dict.fromkeys(row.metric for row in rows if row.step != FINAL))
+    if "cumulative_recall" in names:
+        for row in _carried(rows, order, stopped):
+            steps[row.step].append(row)
     return {step: _entries(steps[step], names, seed) for step in order}
 
 
 def _carried(
-    rows: Sequence[ScoreRow], order: Sequence[str], trajectories: Sequence[Trajectory], label_states: Mapping[str, str]
+    rows: Sequence[ScoreRow], order: Sequence[str], stopped: Mapping[tuple[str, int], Score | None]
 ) -> list[ScoreRow]:
-    """Rows of cumulative recall for the steps that a shorter trajectory did not take; without any step it is 0."""
-    last: dict[tuple[str, int], ScoreRow] = {}
-    for seen in rows:
-        if seen.metric == "cumulative_recall" and seen.step != FINAL:
-            key = (seen.question_id, seen.repeat)
-            if key not in last or int(seen.step) > int(last[key].step):
-                last[key] = seen
-    if not last:
-        return []
-    example = next(iter(last.values()))
+    """Rows of cumulative recall for the steps that a shorter trajectory did not take."""
+    taken: dict[tuple[str, int], dict[str, ScoreRow]] = defaultdict(dict)
+    for row in rows:
+        if row.metric == "cumulative_recall" and row.step != FINAL:
+            taken[row.question_id, row.repeat][row.step] = row
+    example = next(iter(next(iter(taken.values())).values()))
     result = []
-    for trajectory in trajectories:
-        row: ScoreRow | None = last.get(trajectory.key)
-        if row is None and label_states[trajectory.question_id] == "labelled":
-            row = example._replace(question_id=trajectory.question_id, repeat=trajectory.repeat, step="-1",
-                                   value=0.0, status="scored", reason=None)
-        if row is not None:
-            result += [row._replace(step=step) for step in order if int(step) > int(row.step)]
+    for key, score in stopped.items():
+        own = taken[key]
+        last = own[max(own, key=int)] if own else example._replace(question_id=key[0], repeat=key[1])
+        if score is not None:
+            last = last._replace(value=score.value, status=score.status, reason=score.reason)
+        result += [last._replace(step=step) for step in order if step not in own]
     return result
 
 
-def _app(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
+def app_entry(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     """Latency, tokens and cost of the app under test, null where it was not recorded."""
     times = [t.ms for t in trajectories if t.ms is not None]
     usage: Counter[str] = Counter()  # sums, of floats too

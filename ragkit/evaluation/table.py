@@ -44,7 +44,8 @@ KEY = ["variant", "question_id", "repeat", "step", "stage", "metric"]
 
 def to_frame(rows: Iterable[ScoreRow]) -> pd.DataFrame:
     """The rows as a tidy DataFrame; the repeated strings are categoricals. A repeated key is a DataError."""
-    frame = pd.DataFrame.from_records(list(rows), columns=list(COLUMNS))
+    storable = [tuple(_storable(value) for value in row) for row in rows]
+    frame = pd.DataFrame.from_records(storable, columns=list(COLUMNS))
     frame["value"] = frame["value"].astype("float64")
     for column in ("repeat", "n_calls", "n_stored"):
         frame[column] = frame[column].astype("int64")
@@ -55,6 +56,11 @@ def to_frame(rows: Iterable[ScoreRow]) -> pd.DataFrame:
     for column in _CATEGORICAL:
         frame[column] = frame[column].astype("category")
     return frame
+
+
+def _storable(value: object) -> object:
+    """A text as a table can hold it: a lone surrogate is written out as \\udXXX."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def write_scores(path: Path, frame: pd.DataFrame) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from ragkit.evaluation.funnel import OUTCOMES
 from ragkit.evaluation.score import FinalList, Scorer, Scoring, final_list
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.metrics.registry import Metric, parse
@@ -133,7 +132,7 @@ class QuestionViews:
             repeat=trajectory.repeat,
             category=question.category,
             label_state=self._states[trajectory.question_id],
-            outcome=OUTCOMES[self._outcomes[trajectory.key]],
+            outcome=self._outcomes[trajectory.key],
             answer=trajectory.answer,
             references=question.answers,
             error=trajectory.error,

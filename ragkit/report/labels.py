@@ -24,8 +24,10 @@ OUTCOMES: Mapping[str, Outcome] = {
     "unlabelled_right": Outcome("no labels, answer right", "no gold to check", "good"),
     "unlabelled_wrong": Outcome("no labels, answer wrong", "no gold to check", "warn"),
     "unlabelled_unchecked": Outcome("no labels, answer not checked", "nothing to check", "plain"),
-    "unanswerable_refused": Outcome("unanswerable, and the app said so", "it works", "good"),
+    "unanswerable_refused": Outcome("unanswerable, and the app did not answer", "it works", "good"),
     "unanswerable_answered": Outcome("unanswerable, and the app answered all the same", "the generator’s", "warn"),
+    "unanswerable_unchecked": Outcome("unanswerable, answer not known", "nothing to check", "plain"),
+    "not_asked": Outcome("not asked", "nobody’s", "plain"),
     "failed": Outcome("the app failed", "the app’s", "failed"),
 }
 MATRIX = (("complete", "Evidence complete"), ("incomplete", "Evidence incomplete"))

@@ -348,3 +348,51 @@ def test_help_loads_no_heavy_package() -> None:
     assert done.stdout.strip().splitlines()[-1] == "[]"
     for verb in ("demo", "init", "doctor", "run", "record", "score", "report", "labels"):
         assert verb in done.stdout
+
+
+def test_json_stays_json_when_the_app_prints(ragkit_command: Any, folder: Path) -> None:
+    (folder / "shop_app.py").write_text(
+        "def build():\n    def answer(question):\n        print('HELLO')\n        return 'x'\n    return answer\n",
+        encoding="utf-8",
+    )
+    sys.modules.pop("shop_app", None)
+    done = ragkit_command("run", experiment(folder, "app: {call: 'shop_app:build'}\n"), "--json")
+    assert json.loads(done.out)["questions"]["asked"] == 4
+    assert "HELLO" in done.err
+
+
+def test_escape_sequences_do_not_reach_the_terminal(ragkit_command: Any, folder: Path) -> None:
+    (folder / "shop_app.py").write_text(
+        "def build():\n    def answer(question):\n"
+        "        raise ValueError('\\x1b[31m\\x1b]0;title\\x07')\n    return answer\n",
+        encoding="utf-8",
+    )
+    sys.modules.pop("shop_app", None)
+    path = experiment(folder, "app: {call: 'shop_app:build'}\n")
+    for verb in ("run", "record"):
+        done = ragkit_command(verb, path, "--out", folder / verb)
+        assert done.code == 3 and "\x1b[31m" not in done.out + done.err and "\\x1b[31m" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            ["score", "trajectories.jsonl", "--dataset", "data", "--out", "trajectories.jsonl/sub"],
+            "trajectories.jsonl/sub",
+        ),
+        (["score", "trajectories.jsonl", "--dataset", "data", "--out", "/dev/null/x"], "/dev/null/x"),
+        (["score", "trajectories.jsonl", "--dataset", "data", "--out", "x" * 300], "too long"),
+        (["score", "trajectories.jsonl", "--dataset", "data", "--out", "x", "--limit", "0"], "--limit"),
+        (["score", "trajectories.jsonl", "--dataset", "data", "--out", "x", "--nope"], "--nope"),
+        (["score", "trajectories.jsonl", "--dataset", "data"], "--out"),
+        (["run", "double.yaml"], "the key 'a' stands twice"),
+        (["run", "scalar.yaml"], "variants.a.pipeline: expected a mapping, got 5"),
+    ],
+)
+def test_wrong_calls_are_one_line_and_exit_two(
+    ragkit_command: Any, folder: Path, arguments: list[str], expected: str
+) -> None:
+    (folder / "double.yaml").write_text("dataset: data\nvariants:\n  a: {pipeline: {}}\n  a: {pipeline: {}}\n")
+    (folder / "scalar.yaml").write_text("dataset: data\nvariants: {a: {pipeline: 5}}\n")
+    assert expected in one_line(ragkit_command(*arguments))

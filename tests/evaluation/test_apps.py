@@ -10,6 +10,7 @@ from langchain_core.runnables import RunnableLambda
 
 from ragkit.errors import DataError
 from ragkit.evaluation.apps import App, answer_text, load_app
+from ragkit.evaluation.calling import AppExit
 from ragkit.records.questions import Question
 
 QUESTION = Question("q1", "Who?")
@@ -62,7 +63,7 @@ def test_stop_iteration_of_an_app_comes_through_as_an_error() -> None:
     def broken(_: str) -> str:
         raise StopIteration("over")
 
-    with pytest.raises(RuntimeError, match="StopIteration: over"):
+    with pytest.raises(AppExit, match="StopIteration: over"):
         asyncio.run(App(broken).answer(QUESTION))
 
 

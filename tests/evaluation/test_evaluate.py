@@ -136,17 +136,96 @@ def test_the_report_is_built_again_from_the_folder(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_is_not_taken_for_whole(tmp_path: Path) -> None:
-    async def interrupted(question: str) -> str:
-        if question == ROWS[2]["question"]:
+    seen: list[str] = []
+
+    def interrupt(trajectory: ragkit.Trajectory) -> None:
+        seen.append(trajectory.question_id)
+        if len(seen) == 2:
             raise KeyboardInterrupt
-        return app(question)
 
     with pytest.raises(KeyboardInterrupt):
-        ragkit.evaluate(interrupted, ROWS, out=tmp_path / "run", concurrency=1)
+        ragkit.evaluate(app, ROWS, out=tmp_path / "run", concurrency=1, on_recorded=interrupt)
     with pytest.raises(DataError, match="was not finished"):
         asyncio.run(ragkit.areport(tmp_path / "run"))
     kept = ragkit.read_trajectories(tmp_path / "run" / "trajectories.jsonl")
     assert [trajectory.question_id for trajectory in kept] == ["q1", "q2"]
+    assert ragkit.evaluate(app, ROWS, out=tmp_path / "run").summary["questions"]["asked"] == 4
+
+
+def test_a_wrong_call_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    recorder = ragkit.Recorder()
+    for row in ROWS:
+        with recorder.trace(ragkit.Question(row["id"], row["question"])):
+            app(row["question"])
+    found = recorder.trajectories
+    wrong: list[tuple[Any, Any, dict[str, Any]]] = [
+        (found, ROWS, {"level": 0}),
+        (found, ROWS, {"metrics": "ndgc@5"}),
+        ([], ROWS, {}),
+        (found, [{"question": "another data set"}], {}),
+    ]
+    for given, rows, options in wrong:
+        with pytest.raises(DataError):
+            ragkit.score(given, rows, out=tmp_path / "run", **options)
+        assert not (tmp_path / "run" / "run.json").exists()
+    ragkit.score(found, ROWS, out=tmp_path / "run")
+    with pytest.raises(DataError):
+        ragkit.score(found, ROWS, out=tmp_path / "run", metrics="ndgc@5")
+    assert asyncio.run(ragkit.areport(tmp_path / "run")).summary["questions"]["asked"] == 4
+
+
+def test_wrong_input_is_found_before_the_app_is_asked(tmp_path: Path) -> None:
+    def never(question: str) -> str:
+        raise AssertionError("the app was asked")
+
+    (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "When?"}\n', encoding="utf-8")
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "d1", "text": "x"}\n', encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tzzz\t1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="not in the corpus"):
+        ragkit.evaluate(never, tmp_path)
+    for options in (
+        {"level": 0},
+        {"level": float("nan")},
+        {"metrics": 5},
+        {"metrics": [None]},
+        {"timeout": "5"},
+        {"repeats": 1.5},
+        {"level": None},
+        {"repeat": 2},
+        {"k_values": (0,)},
+    ):
+        with pytest.raises(DataError):
+            ragkit.evaluate(never, ROWS, **options)
+
+
+def test_another_app_does_not_take_over_answers(tmp_path: Path) -> None:
+    class Rag:
+        def __init__(self, answer: str) -> None:
+            self.answer = answer
+
+        def __call__(self, question: str) -> str:
+            return self.answer
+
+    ragkit.evaluate(Rag("one"), ROWS, out=tmp_path / "object")
+    with pytest.raises(DataError, match=r"another configuration \(app"):
+        ragkit.evaluate(Rag("two"), ROWS, out=tmp_path / "object")
+    ragkit.evaluate(lambda question: "one", ROWS, out=tmp_path / "lambda")
+    with pytest.raises(DataError, match=r"another configuration \(app"):
+        ragkit.evaluate(lambda question: "two", ROWS, out=tmp_path / "lambda")
+
+
+def test_two_runs_do_not_write_into_one_folder(tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def nested(question: str) -> str:
+        try:
+            ragkit.evaluate(app, ROWS, out=tmp_path / "run", config={"system": {"name": "same"}})
+        except DataError as error:
+            refused.append(str(error))
+        return "x"
+
+    ragkit.evaluate(nested, ROWS, out=tmp_path / "run", config={"system": {"name": "same"}})
+    assert len(refused) == 4 and all("another run is writing to this folder" in message for message in refused)
 
 
 def test_repeats_are_averaged_per_question_first() -> None:
@@ -196,6 +275,65 @@ def test_an_app_that_fails_on_one_question_is_shown_and_asked_again(tmp_path: Pa
     assert "no pier" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     broken = False
     assert not ragkit.evaluate(fragile, ROWS, out=tmp_path / "run").partial
+
+
+def test_a_failed_app_is_in_no_mean_of_any_step() -> None:
+    def fragile(question: str) -> str:
+        if "built" in question:
+            raise ValueError("boom")
+        return app(question)
+
+    steps = ragkit.evaluate(fragile, ROWS).summary["per_step"]
+    assert [(steps[s]["cumulative_recall"]["mean"], steps[s]["cumulative_recall"]["n_failed"]) for s in ("0", "1")] == [
+        (0.5, 1),
+        (1.0, 1),
+    ]
+
+
+def test_steps_not_taken_carry_the_last_value_and_none_is_zero() -> None:
+    recorder = ragkit.Recorder()
+    passage = ragkit.Passage
+    rows = [{"id": f"q{i}", "question": f"q{i}", "gold_ids": "a;b"} for i in range(3)]
+    with recorder.trace(ragkit.Question("q0", "q0")) as trace:
+        trace.step("x", [passage("a")])
+        trace.step("y", [passage("b")])
+    with recorder.trace(ragkit.Question("q1", "q1")) as trace:
+        trace.step("x", [passage("a")])
+    with recorder.trace(ragkit.Question("q2", "q2")):
+        pass
+    steps = ragkit.score(recorder.trajectories, rows).summary["per_step"]
+    assert steps["0"]["cumulative_recall"]["mean"] == pytest.approx((0.5 + 0.5 + 0) / 3)
+    assert steps["1"]["cumulative_recall"]["mean"] == pytest.approx((1.0 + 0.5 + 0) / 3)
+    assert (steps["1"]["recall"]["n_asked"], steps["1"]["recall"]["mean"]) == (1, 0.5)
+    nothing = ragkit.score(recorder.trajectories, rows, level=2).summary["per_step"]
+    assert nothing["1"]["cumulative_recall"]["reasons"] == {"no relevant document": 3}
+
+
+def test_lists_without_an_order_make_a_union_without_one() -> None:
+    recorder = ragkit.Recorder()
+    with recorder.trace(ragkit.Question("q", "q")) as trace:
+        trace.answer("x")
+    step = ragkit.Step(0, (ragkit.Retrieval("retrieve", passages=(ragkit.Passage("a"),), ranked=False),))
+    trajectory = ragkit.Trajectory("q", "q", (step, ragkit.Step(1, step.retrievals)))
+    rows = [{"id": "q", "question": "q", "gold_ids": "a"}]
+    metrics = ragkit.score([trajectory], rows, metrics="recall,mrr,map").summary["metrics"]
+    assert metrics["recall"]["mean"] == 1.0
+    assert metrics["mrr"]["reasons"] == metrics["map"]["reasons"] == {"no order": 1}
+
+
+def test_reasons_count_questions_not_repeats() -> None:
+    calls: list[str] = []
+
+    def fails_once(question: str) -> str:
+        calls.append(question)
+        if len(calls) == 1:
+            raise ValueError("once")
+        return "x"
+
+    rows = [{"id": "q1", "question": "one", "reference": "x"}, {"id": "q2", "question": "two"}]
+    entry = ragkit.evaluate(fails_once, rows, metrics="exact_match", repeats=2, concurrency=1).summary["metrics"]
+    assert entry["exact_match"]["reasons"] == {"no reference answer": 1}
+    assert (entry["exact_match"]["n_scored"], entry["exact_match"]["n_undefined"]) == (1, 1)
 
 
 def test_questions_not_asked_are_listed_or_counted() -> None:
@@ -433,6 +571,13 @@ def test_texts_may_be_kept_out_of_what_is_shared(tmp_path: Path) -> None:
     for path in (tmp_path / "run").glob("*.*"):
         if path.suffix in (".json", ".jsonl", ".html", ".md"):
             assert "Mina Holt" not in path.read_text(encoding="utf-8"), path.name
+    with pytest.raises(DataError, match="holds hashes instead of texts"):
+        asyncio.run(ragkit.areport(tmp_path / "run"))
+    with pytest.raises(DataError, match="hold hashes instead of texts"):
+        ragkit.score(tmp_path / "run" / "trajectories.jsonl", ROWS)
+    first = ragkit.evaluate(app, ROWS, out=tmp_path / "again", include_text=False).summary
+    again = ragkit.evaluate(app, ROWS, out=tmp_path / "again", include_text=False).summary
+    assert again["metrics"] == first["metrics"] and again["outcomes"] == first["outcomes"]
 
 
 def test_an_old_console_and_a_c_locale_lose_nothing(tmp_path: Path) -> None:
@@ -506,6 +651,24 @@ print(sorted(contacted))
             )
             assert done.returncode == 0, done.stderr
             assert done.stdout.strip().splitlines()[-1] == "['127.0.0.1']"
+
+
+def test_secrets_in_arguments_are_never_written(tmp_path: Path) -> None:
+    config = {
+        "system": {"app": {"call": "a:b", "args": {"api_key": "sk-SECRET1", "base_url": "http://u:SECRET2@h/v1"}}}
+    }
+    ragkit.evaluate(app, ROWS, out=tmp_path / "run", config=config)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"SECRET" in path.read_bytes()]
+
+
+def test_torn_characters_in_errors_and_categories_are_kept_readable(tmp_path: Path) -> None:
+    def broken(question: str) -> str:
+        raise ValueError("file \udce9.txt not found")
+
+    rows = [{"id": "q1", "question": "one", "category": "a\ud83d"}]
+    result = ragkit.evaluate(broken, rows, out=tmp_path / "run")
+    assert result.partial
+    assert "\\udce9" in pd.read_parquet(tmp_path / "run" / "scores.parquet")["reason"].astype(str).iloc[0]
 
 
 def test_a_key_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

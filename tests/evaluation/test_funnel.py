@@ -5,6 +5,8 @@ import pytest
 from ragkit.evaluation.funnel import RightRule, answer_right, evidence_complete, fix_first, funnel, outcome
 from ragkit.metrics.trajectory import EvidencePath
 from ragkit.records.judgements import Score
+from ragkit.records.trajectory import Trajectory
+from ragkit.report.labels import OUTCOMES
 
 RULE = RightRule()
 S, U, F = Score.scored, Score.undefined("no reference answer"), Score.failed("judge timed out")
@@ -32,23 +34,31 @@ def path(context: tuple[str, ...] | None, right: bool | None = None, state: str 
     )  # type: ignore[arg-type]
 
 
+ANSWERED, SILENT = Trajectory("q", "q", answer="x"), Trajectory("q", "q", answer="I don't know.")
+
+
 @pytest.mark.parametrize(
-    ("found", "refused", "failed", "expected"),
+    ("found", "trajectory", "expected"),
     [
-        (path(("a", "b"), True), False, False, "complete_right"),
-        (path(("b", "a", "x"), False), False, False, "complete_wrong"),
-        (path(("a",), False), False, False, "incomplete_wrong"),
-        (path(("a",), True), False, False, "incomplete_right"),
-        (path(("a", "b")), False, False, "complete_unchecked"),
-        (path(None), False, False, "incomplete_unchecked"),
-        (path(("a",), None, "unanswerable"), True, False, "unanswerable_refused"),
-        (path(("a",), None, "unanswerable"), False, False, "unanswerable_answered"),
-        (path(("a",), True, "unlabelled"), False, False, "unlabelled_right"),
-        (path(("a", "b"), True), False, True, "failed"),
+        (path(("a", "b"), True), ANSWERED, "complete_right"),
+        (path(("b", "a", "x"), False), ANSWERED, "complete_wrong"),
+        (path(("a",), False), ANSWERED, "incomplete_wrong"),
+        (path(("a",), True), ANSWERED, "incomplete_right"),
+        (path(("a", "b")), ANSWERED, "complete_unchecked"),
+        (path(None), ANSWERED, "incomplete_unchecked"),
+        (path(("a",), None, "unanswerable"), SILENT, "unanswerable_refused"),
+        (path(("a",), None, "unanswerable"), Trajectory("q", "q", answer=" "), "unanswerable_refused"),
+        (path(("a",), None, "unanswerable"), ANSWERED, "unanswerable_answered"),
+        (path(("a",), None, "unanswerable"), Trajectory("q", "q"), "unanswerable_unchecked"),
+        (path(("a",), True, "unlabelled"), ANSWERED, "unlabelled_right"),
+        (path(("a", "b"), True), Trajectory("q", "q", error="E"), "failed"),
+        (path(("a", "b")), Trajectory("q", "q", meta={"not_asked": True}), "not_asked"),
+        (EvidencePath(steps=(), gold={"a": 1.0}, level=2.0, answer_right=True), ANSWERED, "unlabelled_right"),
     ],
 )
-def test_every_trajectory_has_one_cell(found: EvidencePath, refused: bool, failed: bool, expected: str) -> None:
-    assert outcome(found, refused, failed) == expected
+def test_every_trajectory_has_one_cell(found: EvidencePath, trajectory: Trajectory, expected: str) -> None:
+    assert outcome(found, trajectory) == expected
+    assert expected in OUTCOMES
 
 
 def test_evidence_counts_grades_from_the_level_on() -> None:
@@ -84,6 +94,7 @@ def test_the_funnel_adds_up_to_all_gold() -> None:
         ),
         ({"failed": 6, "complete_right": 4}, {}, "Fix the app itself first: it failed on 6 of 10 questions"),
         ({"complete_right": 4}, {}, "Nothing stands out"),
+        ({"complete_unchecked": 3}, {}, "so retrieval is fine there; 3 answers were not checked"),
         (
             {"complete_right": 4, "incomplete_right": 2},
             {},

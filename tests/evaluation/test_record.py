@@ -5,6 +5,8 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from ragkit.evaluation.apps import App
 from ragkit.evaluation.record import RecordSettings, record
 from ragkit.recording import current_trace
@@ -128,3 +130,46 @@ def test_a_torn_last_line_of_a_killed_run_is_asked_again(tmp_path: Path) -> None
 def test_repeats_are_asked_each_on_their_own() -> None:
     found = ask(str.upper, repeats=2)
     assert [t.key for t in found][:4] == [("q0", 0), ("q0", 1), ("q1", 0), ("q1", 1)]
+
+
+@pytest.mark.parametrize("leaving", [SystemExit(0), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError()])
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_an_app_that_wants_to_leave_costs_one_question(leaving: BaseException, kind: str) -> None:
+    def leave(question: str) -> str:
+        if question.endswith("2"):
+            raise leaving
+        return question
+
+    async def leave_async(question: str) -> str:
+        return leave(question)
+
+    found = ask(leave_async if kind == "async" else leave)
+    assert [t.answer for t in found] == [None if i == 2 else f"question {i}" for i in range(6)]
+    assert type(leaving).__name__ in str(found[2].error)
+
+
+def test_an_async_app_that_blocks_its_loop_is_given_up() -> None:
+    never = threading.Event()
+
+    async def blocking(question: str) -> str:
+        never.wait(5)
+        return question
+
+    started = time.monotonic()
+    found = asyncio.run(record(App(blocking), QUESTIONS[:1], RecordSettings(timeout=0.3)))
+    assert time.monotonic() - started < 3
+    assert "no answer within 0.3 s" in str(found[0].error)
+    never.set()
+
+
+def test_async_apps_share_one_loop_between_questions() -> None:
+    loops: set[int] = set()
+
+    async def app(question: str) -> str:
+        loops.add(id(asyncio.get_running_loop()))
+        await asyncio.sleep(0)
+        return searching(question)
+
+    found = ask(app, concurrency=6)
+    assert len(loops) == 1
+    assert [t.steps[0].outermost.query for t in found] == [q.text for q in QUESTIONS]
