@@ -231,7 +231,7 @@ def _checked(raw: Mapping[str, Any], where: str) -> Experiment:
 
 def _first_problem(error: ValidationError) -> str:
     problems = error.errors(include_url=False)
-    first = problems[0]
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     place = ".".join(str(part) for part in first["loc"]) or "experiment"
     if first["type"] == "extra_forbidden":
         text = f"unknown key {place!r}; {_known_keys(first['loc'])}"

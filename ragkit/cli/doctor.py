@@ -123,10 +123,11 @@ def _trajectory(trajectory: Trajectory, projection: Projection) -> None:
 
 def _judge(judge: str | None, url: str | None) -> None:
     from ragkit.evaluation.evaluate import run_async
-    from ragkit.judge.open import open_judge
+    from ragkit.judge.open import judge_at
+    from ragkit.judge.settings import JudgeSettings
 
     async def ask() -> tuple[str, dict[str, Any]]:
-        gateway = open_judge(judge, url)
+        gateway = await judge_at(judge, url, JudgeSettings())
         try:
             await gateway.check()
             reply = await gateway.complete('Answer with {"verdict": 1}.', _SCHEMA, metric="doctor")

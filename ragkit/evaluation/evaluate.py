@@ -106,7 +106,7 @@ async def areport(run_folder: str | Path) -> Evaluation:
         columns=source["columns"] or None, split=source["split"],
     )
     session = Session(path, None, options, {})
-    if session.data.fingerprints() != config["dataset"]:
+    if session.data.fingerprints() != run["data"]:
         raise DataError(f"{path}: is not the data set that {folder.path} was made with any more; score it again")
     plan = session.plan(session.data.limit(options.limit, options.seed), run["metrics"])
     gold = projection_from_json(run["projection"], session.data)

@@ -27,10 +27,15 @@ class RightRule:
 
     threshold: float = 0.5
 
-    def __str__(self) -> str:
+    def describe(self, judged: bool) -> str:
+        """The rule in words; the judge's part only where a judge scored some answer."""
         limit = f"{self.threshold:g}"
-        return (f"An answer counts as right where the judge's answer_accuracy is at least {limit}; where no judge "
-                f"scored it, where it equals a reference answer (exact_match) or its answer_f1 is at least {limit}.")
+        overlap = f"it equals a reference answer (exact_match), or its words overlap with one (answer_f1 >= {limit})"
+        if judged:
+            return (f"An answer counts as right where the judge's answer_accuracy is at least {limit}; where no judge "
+                    f"scored it, where {overlap}.")
+        return (f"An answer counts as right where {overlap}. No judge checked it: a right answer in other words than "
+                "the reference counts as wrong.")
 
 
 def answer_right(scores: Mapping[str, Score], rule: RightRule) -> bool | None:
@@ -78,41 +83,66 @@ def funnel(paths: Iterable[EvidencePath]) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def fix_first(outcomes: Mapping[str, int], lost: Mapping[str, int]) -> str:
-    """The one sentence of what to fix first, from the largest bad cell of evidence x answer.
+@dataclass(frozen=True)
+class Findings:
+    """What the sentence of what to fix first looks at.
 
-    `lost` counts the gold of the failing questions by where it was lost.
+    outcomes: trajectories by cell. lost: the gold of the failing questions by where it was lost. context_known: whether
+    the app showed what the answer was written from. matched, gold: how many gold ids of how many ever occurred in what
+    the app returned.
     """
+
+    outcomes: Mapping[str, int]
+    lost: Mapping[str, int]
+    context_known: bool = True
+    matched: int = 1
+    gold: int = 1
+
+
+def fix_first(found: Findings) -> str:
+    """The one sentence of what to fix first, from the largest bad cell of evidence x answer."""
+    outcomes = found.outcomes
     failed, total = outcomes.get("failed", 0), sum(outcomes.values())
     labelled = sum(n for key, n in outcomes.items() if key.startswith(("complete", "incomplete")))
     if failed and failed * 2 >= total:
         return f"Fix the app itself first: it failed on {failed} of {total} questions, so little else can be read here."
+    if labelled and found.gold and not found.matched:
+        return (f"Check the ids first: none of the {found.gold} gold ids occurs in anything that the app returned, so "
+                "either nothing right was found at all or its ids are not those of the labels.")
     retrieval = outcomes.get("incomplete_wrong", 0) + outcomes.get("incomplete_unchecked", 0)
     generator = outcomes.get("complete_wrong", 0)
     invented = outcomes.get("unanswerable_answered", 0)
     worst = max(retrieval, generator, invented)
-    if labelled == 0 and invented == 0:
-        return "No question has relevance labels, so retrieval cannot be told from generation: label a few."
-    if worst == 0 and outcomes.get("incomplete_right", 0):
-        return (f"Look at the labels first: {outcomes['incomplete_right']} of {labelled} answers are right without all "
-                "of the labelled evidence, from the model's memory or because other passages hold it too.")
-    unchecked = outcomes.get("complete_unchecked", 0)
-    if worst == 0 and unchecked:
-        return (f"Evidence was complete on all {labelled} labelled questions, so retrieval is fine there; {unchecked} "
-                "answers were not checked, for want of a reference answer, an answer, or a judge.")
     if worst == 0:
-        tail = f" {failed} questions failed in the app." if failed else ""
-        return f"Nothing stands out: on all {labelled} labelled questions evidence was complete, no answer wrong.{tail}"
+        return _nothing_wrong(outcomes, labelled, failed)
+    place = "in the context" if found.context_known else "in what was retrieved"
     if worst == generator and generator > retrieval:
-        return (f"Fix the generator first: on {generator} of {labelled} labelled questions all the evidence stood in "
-                "the context and the answer is still wrong.")
+        return (f"Fix the generator first: on {generator} of {labelled} labelled questions all the evidence stood "
+                f"{place} and the answer still does not match the reference.")
     if worst == retrieval:
         wrong = "and the answer is wrong" if outcomes.get("incomplete_wrong") else "(answers were not checked)"
-        return (f"Fix retrieval first: on {retrieval} of {labelled} labelled questions the evidence in the context is "
-                f"incomplete {wrong}; {_where(lost)}.")
+        return (f"Fix retrieval first: on {retrieval} of {labelled} labelled questions the evidence {place} is "
+                f"incomplete {wrong}; {_where(found.lost)}.")
     asked = invented + outcomes.get("unanswerable_refused", 0)
     return (f"Fix the refusals first: {invented} of {asked} questions that the documents cannot answer were answered "
             "all the same.")
+
+
+def _nothing_wrong(outcomes: Mapping[str, int], labelled: int, failed: int) -> str:
+    """The sentence where no cell is bad: what was not checked, or that nothing stands out."""
+    wrong = outcomes.get("unlabelled_wrong", 0)
+    if labelled == 0:
+        tail = f" {wrong} answers do not match their reference." if wrong else ""
+        return f"No question has relevance labels, so retrieval cannot be told from generation: label a few.{tail}"
+    if outcomes.get("incomplete_right", 0):
+        return (f"Look at the labels first: {outcomes['incomplete_right']} of {labelled} answers are right without all "
+                "of the labelled evidence, from the model's memory or because other passages hold it too.")
+    unchecked = outcomes.get("complete_unchecked", 0)
+    if unchecked:
+        return (f"Evidence was complete on all {labelled} labelled questions, so retrieval is fine there; {unchecked} "
+                "answers were not checked, for want of a reference answer, an answer, or a judge.")
+    tail = f" {failed} questions failed in the app." if failed else ""
+    return f"Nothing stands out: on all {labelled} labelled questions evidence was complete, no answer wrong.{tail}"
 
 
 def _where(lost: Mapping[str, int]) -> str:

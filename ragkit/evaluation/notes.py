@@ -36,6 +36,7 @@ def run_notes(scoring: Scoring, rows: Sequence[ScoreRow]) -> list[str]:
         if report.gone:
             where = listed(list(dict.fromkeys(match.question_id for match in report.gone)))
             notes.append(f"{len(report.gone)} gold texts match no known passage and count as not found: {where}")
+    notes += _unmatched(scoring)
     empty = [t.question_id for t in trajectories if t.error is None and not final_list(t).passages]
     if empty:
         notes.append(f"{len(empty)} trajectories ended with no results: {listed(empty)}")
@@ -59,3 +60,21 @@ def run_notes(scoring: Scoring, rows: Sequence[ScoreRow]) -> list[str]:
     if not any(row.labels != "none" for row in rows):
         notes.append("no question has relevance labels: rank and trajectory metrics are undefined")
     return notes
+
+
+def _unmatched(scoring: Scoring) -> list[str]:
+    """A note where gold ids never occur in anything that was returned: missed for good, or written in another form."""
+    seen: dict[str, set[str]] = {}
+    for t in scoring.trajectories:
+        lists = [r for step in t.steps for r in step.retrievals] + ([t.context] if t.context is not None else [])
+        names = (name for r in lists for name in scoring.projection.names(t.question_id, r.passages))
+        seen.setdefault(t.question_id, set()).update(names)
+    gold = {question_id: {name for name, grade in scoring.projection.qrels.get(question_id, {}).items()
+                          if grade >= scoring.level} for question_id in seen}
+    wanted, met = sum(map(len, gold.values())), sum(len(names & seen[q]) for q, names in gold.items())
+    if not wanted or 2 * met >= wanted:
+        return []
+    gold_id = next(name for q, names in gold.items() for name in sorted(names - seen[q]))
+    shown = next((f"{name!r}" for names in seen.values() for name in sorted(names)), "nothing")
+    return [f"{wanted - met} of {wanted} gold ids never occur in what the app returned (gold {gold_id!r}, returned for "
+            f"example {shown}): where the ids have another form, ragkit labels check --trajectories shows it"]

@@ -43,7 +43,7 @@ async def record(
     With a `path` each finished one is appended at once, and those that a former run finished without an error are not
     asked again. What the app raises, or a time-out, becomes that trajectory's error; the run goes on.
     """
-    finished = {t.key: t for t in _finished(path)} if path is not None else {}
+    finished = _finished(path, questions)
     wanted = [(question, repeat) for question in questions for repeat in range(settings.repeats)]
     todo = [(question, repeat) for question, repeat in wanted if (question.id, repeat) not in finished]
     if path is not None and todo:
@@ -72,16 +72,19 @@ async def record(
 
 def unfinished(questions: Sequence[Question], settings: RecordSettings, path: Path | None) -> bool:
     """Whether the app has to be asked at all."""
-    finished = {t.key for t in _finished(path)} if path is not None else set()
+    finished = _finished(path, questions)
     return any((question.id, repeat) not in finished for question in questions for repeat in range(settings.repeats))
 
 
-def _finished(path: Path) -> list[Trajectory]:
-    """What a former run left that need not be asked again: it failed not, and its texts are there."""
-    if not path.exists():
-        return []
+def _finished(path: Path | None, questions: Sequence[Question]) -> dict[tuple[str, int], Trajectory]:
+    """What a former run left that need not be asked again: it did not fail, its texts are there, and the question is
+    still the same (labels and other questions may change meanwhile)."""
+    if path is None or not path.exists():
+        return {}
+    texts = {question.id: question.text for question in questions}
     kept = read_trajectories(path, allow_torn_tail=True)
-    return [t for t in kept if t.error is None and not t.meta.get("no_text")]
+    return {t.key: t for t in kept
+            if t.error is None and not t.meta.get("no_text") and texts.get(t.question_id) == t.question}
 
 
 async def _ask(

@@ -28,6 +28,7 @@ from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Passage, Trajectory
 from ragkit.report.data import ReportData
 from ragkit.report.labels import OUTCOMES
+from ragkit.report.numbers import number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ class Plan:
     all_questions: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
     """Scores, summary and report of one variant.
 
@@ -69,6 +70,11 @@ class Evaluation:
     @property
     def partial(self) -> bool:
         return bool(self.data.failures)
+
+    def __repr__(self) -> str:
+        metrics = self.summary["metrics"].items()
+        means = ", ".join(f"{name} {number(entry['mean'])}" for name, entry in metrics if entry["n_scored"])
+        return f"<Evaluation {self.plan.variant!r}: {len(self.trajectories)} trajectories; {means}>"
 
     def failures(self) -> pd.DataFrame:
         """The questions to look at: a wrong answer, incomplete evidence, or something that failed; worst first."""
@@ -137,22 +143,22 @@ async def assemble(
     counted = Counter(outcomes.values())
     summary["outcomes"] = {key: counted[key] for key in OUTCOMES if counted[key]}
     summary["app"] = app_entry(scoring.trajectories)
-    summary["judge"] = gateway.ledger if gateway is not None else {}
+    summary["judge"] = _ledger(gateway, judgements) if gateway is not None else {}
     notes = [*labels, *joined.notes, *run_notes(scoring, rows), *views.steps_note(rows)]
     record = {**(run or {}), "variant": plan.variant, "metrics": [metric.name for metric in plan.metrics],
               "projection": projection_to_json(projection)}
     data = ReportData(
         summary=summary,
         run=_header(record),
-        fix_first=funnel.fix_first(counted, _lost(scorer, outcomes, ("incomplete_wrong", "incomplete_unchecked"))),
-        rule=str(plan.rule),
+        fix_first=funnel.fix_first(_findings(scorer, scoring, outcomes)),
+        rule=plan.rule.describe(any(name == "answer_accuracy" for _, name in judgements or ())),
         unit=projection.unit,
         metrics=views.metric_infos(plan.metrics),
         rank_histogram=views.rank_histogram(scoring),
         hit_curve={name: entry["mean"] for name, entry in summary["metrics"].items()
                    if name.startswith("hit@") and entry["mean"] is not None},
         step_reach=views.step_reach(scoring.trajectories),
-        fates=funnel.funnel(scorer.paths.values()),
+        fates=funnel.funnel(path for key, path in scorer.paths.items() if outcomes[key] not in ("failed", "not_asked")),
         rerank=views.rerank_counts(scorer),
         worst=views.QuestionViews(scoring, scorer, rows, outcomes, judgements).worst(),
         failures=_failures(scoring, rows),
@@ -182,6 +188,25 @@ async def _judge(
             for metric in metrics:
                 found.setdefault((sample.key, metric.name), Judgement(metric.name, gateway.name, unjudged))
     return found
+
+
+def _ledger(
+    gateway: Gateway, judgements: Mapping[tuple[tuple[Any, ...], str], Judgement] | None
+) -> dict[str, Any]:
+    """What judging cost this time; replies behind verdicts that were stored whole count as stored, too."""
+    ledger = dict(gateway.ledger)
+    ledger["stored"] += sum(judgement.n_stored for judgement in (judgements or {}).values() if judgement.n_calls == 0)
+    return ledger
+
+
+def _findings(scorer: Scorer, scoring: Scoring, outcomes: Mapping[tuple[str, int], str]) -> funnel.Findings:
+    labelled = [path for path in scorer.paths.values() if path.label_state == "labelled" and path.steps]
+    gold = {(i, name) for i, path in enumerate(labelled) for name in path.relevant}
+    matched = sum(name in path.everything or name in (path.context or ()) for i, path in enumerate(labelled)
+                  for name in path.relevant)
+    known = sum(trajectory.context is not None for trajectory in scoring.trajectories)
+    lost = _lost(scorer, outcomes, ("incomplete_wrong", "incomplete_unchecked"))
+    return funnel.Findings(Counter(outcomes.values()), lost, 2 * known >= len(scoring.trajectories), matched, len(gold))
 
 
 def _lost(scorer: Scorer, outcomes: Mapping[tuple[str, int], str], cells: tuple[str, ...]) -> dict[str, int]:

@@ -43,7 +43,8 @@ class Session:
         self.notes = label_notes(self.data)
         self.folder = RunFolder(Path(out)) if out is not None else None
         self.config = without_secrets({
-            "dataset": self.data.fingerprints(), "level": options.level, "answer_threshold": options.answer_threshold,
+            "corpus": self.data.fingerprints()["corpus"],
+            "level": options.level, "answer_threshold": options.answer_threshold,
             "limit": options.limit, "seed": options.seed, **identity, **options.config,
         })
         self.known = self.folder.known(self.config) if self.folder is not None else {}
@@ -85,16 +86,12 @@ class Session:
         if judge is None and self.options.judge_url is None:
             yield None
             return
-        from ragkit.judge.endpoint import served_model
-        from ragkit.judge.open import normal_url, open_judge
+        from ragkit.judge.open import judge_at
 
         settings = self.options.judge_settings
         if settings.store is None and self.folder is not None:
             settings = replace(settings, store=self.folder.store)
-        url = self.options.judge_url
-        if judge is None and url is not None:  # named by its address alone
-            judge, url = (url, None) if "#" in url else (await served_model(normal_url(url), settings), url)
-        gateway = open_judge(judge, url, settings)
+        gateway = await judge_at(judge, self.options.judge_url, settings)
         try:
             self._same_judge(gateway)
             yield gateway
@@ -125,6 +122,7 @@ class Session:
             "dataset": self.data.name,
             "include_text": self.options.include_text,
             "source": self._source_record(),
+            "data": self.data.fingerprints(),
             "judge": _judge_record(gateway) if gateway is not None else self.known.get("judge"),
             "store": str(gateway.store.path) if gateway is not None else self.known.get("store"),
             **(more or {}),

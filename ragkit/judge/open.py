@@ -13,12 +13,12 @@ from typing import Any
 
 from ragkit.errors import JudgeError, MissingPackageError
 from ragkit.judge.calls import Backend, Connection
-from ragkit.judge.endpoint import OPENAI_URL, OpenAIEndpoint
+from ragkit.judge.endpoint import OPENAI_URL, OpenAIEndpoint, served_model
 from ragkit.judge.gateway import Gateway
 from ragkit.judge.langchain import LangChainModel
 from ragkit.judge.settings import JudgeSettings
 
-__all__ = ["JudgeSettings", "open_judge", "reopen_judge"]
+__all__ = ["JudgeSettings", "judge_at", "open_judge", "reopen_judge"]
 
 _FORMS = "expected PROVIDER:MODEL, http://host:port/v1#MODEL, or a model's name with the URL of its server"
 
@@ -36,6 +36,13 @@ def open_judge(spec: Any, url: str | None = None, settings: JudgeSettings | None
     """
     settings = settings or JudgeSettings()
     return Gateway(_backend(spec, url, settings), settings)
+
+
+async def judge_at(spec: Any, url: str | None, settings: JudgeSettings) -> Gateway:
+    """As `open_judge`; a judge that is named by its address alone is the one model that the server there lists."""
+    if spec is None and url is not None:
+        spec, url = (url, None) if "#" in url else (await served_model(normal_url(url), settings), url)
+    return open_judge(spec, url, settings)
 
 
 def reopen_judge(record: Mapping[str, str], settings: JudgeSettings) -> Gateway:

@@ -123,8 +123,35 @@ def test_a_changed_configuration_is_refused(tmp_path: Path) -> None:
     ragkit.evaluate(app, ROWS, out=tmp_path / "run")
     with pytest.raises(DataError, match=r"another configuration \(level: 1.0 there, 2.0 now\)"):
         ragkit.evaluate(app, ROWS, out=tmp_path / "run", level=2.0)
-    with pytest.raises(DataError, match=r"another configuration \(dataset"):
-        ragkit.evaluate(app, ROWS[:2], out=tmp_path / "run")
+
+
+def test_labels_and_questions_may_be_mended_in_the_same_folder(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def counted(question: str) -> str:
+        asked.append(question)
+        return app(question)
+
+    ragkit.evaluate(counted, ROWS[:2], out=tmp_path / "run", metrics="recall")
+    mended = [{**ROWS[0], "gold_ids": "d1;d9"}, {**ROWS[1], "question": "Who ropes?"}, ROWS[2]]
+    result = ragkit.evaluate(counted, mended, out=tmp_path / "run", metrics="recall")
+    assert sorted(asked[2:]) == sorted(["Who ropes?", ROWS[2]["question"]])
+    assert result.scores.query("question_id == 'q1' and step == 'final'")["value"].tolist() == [0.5]
+    with pytest.raises(DataError, match="is not the data set"):
+        (tmp_path / "run" / "dataset" / "queries.jsonl").write_text('{"_id": "q1", "text": "x"}\n', encoding="utf-8")
+        asyncio.run(ragkit.areport(tmp_path / "run"))
+
+
+def test_ids_of_another_form_are_said_aloud() -> None:
+    def other_ids(question: str) -> str:
+        trace = ragkit.current_trace()
+        assert trace is not None
+        trace.step(question, [ragkit.Passage("uuid-1")])
+        return "x"
+
+    data = ragkit.evaluate(other_ids, ROWS, metrics="recall").data
+    assert data.fix_first.startswith("Check the ids first: none of the 3 gold ids occurs")
+    assert any("gold 'd1', returned for example 'uuid-1'" in note for note in data.notes)
 
 
 def test_the_report_is_built_again_from_the_folder(tmp_path: Path) -> None:
@@ -421,7 +448,7 @@ def test_ragas_metrics_stand_beside_rank_metrics_and_are_paid_once(tmp_path: Pat
     assert metrics["answer_relevancy"]["n_scored"] == 4
     for name in RAGAS:
         assert again.summary["metrics"][name] == metrics[name]
-    assert again.summary["judge"]["calls"] == 0
+    assert again.summary["judge"]["calls"] == 0 and again.summary["judge"]["stored"] >= asked
     assert first.summary["judge"]["calls"] == asked
     rebuilt = asyncio.run(ragkit.areport(tmp_path / "run"))
     assert rebuilt.summary["metrics"] == metrics

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragkit.evaluation.funnel import RightRule, answer_right, evidence_complete, fix_first, funnel, outcome
+from ragkit.evaluation.funnel import Findings, RightRule, answer_right, evidence_complete, fix_first, funnel, outcome
 from ragkit.metrics.trajectory import EvidencePath
 from ragkit.records.judgements import Score
 from ragkit.records.trajectory import Trajectory
@@ -104,4 +104,20 @@ def test_the_funnel_adds_up_to_all_gold() -> None:
     ],
 )
 def test_the_sentence_names_the_largest_fault(outcomes: dict[str, int], lost: dict[str, int], expected: str) -> None:
-    assert expected in fix_first(outcomes, lost)
+    assert expected in fix_first(Findings(outcomes, lost))
+
+
+def test_the_sentence_speaks_of_the_context_only_where_it_is_known() -> None:
+    cells = {"complete_wrong": 2}
+    assert "stood in the context and the answer still does not match" in fix_first(Findings(cells, {}))
+    assert "stood in what was retrieved and" in fix_first(Findings(cells, {}, context_known=False))
+
+
+def test_ids_that_never_occur_come_before_everything_else() -> None:
+    sentence = fix_first(Findings({"incomplete_wrong": 4}, {"never_retrieved": 5}, matched=0, gold=5))
+    assert sentence.startswith("Check the ids first: none of the 5 gold ids occurs")
+
+
+def test_the_rule_names_the_judge_only_where_one_scored() -> None:
+    assert "answer_accuracy" in RULE.describe(judged=True)
+    assert "answer_accuracy" not in RULE.describe(judged=False) and "No judge checked it" in RULE.describe(judged=False)
