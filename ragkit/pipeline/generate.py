@@ -63,8 +63,8 @@ class ExtractiveGenerator:
     (the title stands before each sentence), without an embedder the share of the question's words. It says NOT_FOUND
     where the support is too weak: nothing is nearer than `floor`, or nothing is nearer than `sure` and the passages
     together hold less than `coverage` of the question's words (a long word weighs more than a short one).
-    The defaults for the packaged model were set on 60 questions with and without an answer; cosines of other models
-    have other scales, so there the words alone decide.
+    The defaults for the packaged model were set on the 30 questions of the built-in sample, with and without an
+    answer; cosines of other models have other scales, so there the words alone decide.
     """
 
     counted = False

@@ -23,4 +23,4 @@ def sample_folder() -> Path:
     >>> sorted(path.name for path in sample_folder().iterdir())
     ['corpus.jsonl', 'qrels.tsv', 'queries.jsonl']
     """
-    return Path(str(files(__name__))) / "data"
+    return Path(str(files(__name__))) / "floating_library"
