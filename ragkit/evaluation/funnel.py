@@ -89,7 +89,7 @@ class Findings:
 
     outcomes: trajectories by cell. lost: the gold of the failing questions by where it was lost. context_known: whether
     the app showed what the answer was written from. matched, gold: how many gold ids of how many ever occurred in what
-    the app returned.
+    the app returned. noun: what is counted, "questions", or "trajectories" where there are repeats.
     """
 
     outcomes: Mapping[str, int]
@@ -97,6 +97,7 @@ class Findings:
     context_known: bool = True
     matched: int = 1
     gold: int = 1
+    noun: str = "questions"
 
 
 def fix_first(found: Findings) -> str:
@@ -105,7 +106,7 @@ def fix_first(found: Findings) -> str:
     failed, total = outcomes.get("failed", 0), sum(outcomes.values())
     labelled = sum(n for key, n in outcomes.items() if key.startswith(("complete", "incomplete")))
     if failed and failed * 2 >= total:
-        return f"Fix the app itself first: it failed on {failed} of {total} questions, so little else can be read here."
+        return f"Fix the app itself first: it failed on {failed} of {total} {found.noun}, so little else can be read here."
     if labelled and found.gold and not found.matched:
         return (f"Check the ids first: none of the {found.gold} gold ids occurs in anything that the app returned, so "
                 "either nothing right was found at all or its ids are not those of the labels.")
@@ -114,22 +115,23 @@ def fix_first(found: Findings) -> str:
     invented = outcomes.get("unanswerable_answered", 0)
     worst = max(retrieval, generator, invented)
     if worst == 0:
-        return _nothing_wrong(outcomes, labelled, failed)
+        return _nothing_wrong(found, labelled, failed)
     place = "in the context" if found.context_known else "in what was retrieved"
     if worst == generator and generator > retrieval:
-        return (f"Fix the generator first: on {generator} of {labelled} labelled questions all the evidence stood "
+        return (f"Fix the generator first: on {generator} of {labelled} labelled {found.noun} all the evidence stood "
                 f"{place} and the answer still does not match the reference.")
     if worst == retrieval:
         wrong = "and the answer is wrong" if outcomes.get("incomplete_wrong") else "(answers were not checked)"
-        return (f"Fix retrieval first: on {retrieval} of {labelled} labelled questions the evidence {place} is "
+        return (f"Fix retrieval first: on {retrieval} of {labelled} labelled {found.noun} the evidence {place} is "
                 f"incomplete {wrong}; {_where(found.lost)}.")
     asked = invented + outcomes.get("unanswerable_refused", 0)
-    return (f"Fix the refusals first: {invented} of {asked} questions that the documents cannot answer were answered "
+    return (f"Fix the refusals first: {invented} of {asked} {found.noun} that the documents cannot answer were answered "
             "all the same.")
 
 
-def _nothing_wrong(outcomes: Mapping[str, int], labelled: int, failed: int) -> str:
+def _nothing_wrong(found: Findings, labelled: int, failed: int) -> str:
     """The sentence where no cell is bad: what was not checked, or that nothing stands out."""
+    outcomes = found.outcomes
     wrong = outcomes.get("unlabelled_wrong", 0)
     if labelled == 0:
         tail = f" {wrong} answers do not match their reference." if wrong else ""
@@ -139,10 +141,10 @@ def _nothing_wrong(outcomes: Mapping[str, int], labelled: int, failed: int) -> s
                 "of the labelled evidence, from the model's memory or because other passages hold it too.")
     unchecked = outcomes.get("complete_unchecked", 0)
     if unchecked:
-        return (f"Evidence was complete on all {labelled} labelled questions, so retrieval is fine there; {unchecked} "
+        return (f"Evidence was complete on all {labelled} labelled {found.noun}, so retrieval is fine there; {unchecked} "
                 "answers were not checked, for want of a reference answer, an answer, or a judge.")
-    tail = f" {failed} questions failed in the app." if failed else ""
-    return f"Nothing stands out: on all {labelled} labelled questions evidence was complete, no answer wrong.{tail}"
+    tail = f" {failed} {found.noun} failed in the app." if failed else ""
+    return f"Nothing stands out: on all {labelled} labelled {found.noun} evidence was complete, no answer wrong.{tail}"
 
 
 def _where(lost: Mapping[str, int]) -> str:

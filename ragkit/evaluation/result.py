@@ -206,7 +206,9 @@ def _findings(scorer: Scorer, scoring: Scoring, outcomes: Mapping[tuple[str, int
                   for name in path.relevant)
     known = sum(trajectory.context is not None for trajectory in scoring.trajectories)
     lost = _lost(scorer, outcomes, ("incomplete_wrong", "incomplete_unchecked"))
-    return funnel.Findings(Counter(outcomes.values()), lost, 2 * known >= len(scoring.trajectories), matched, len(gold))
+    repeated = len(outcomes) > len({question_id for question_id, _ in outcomes})
+    return funnel.Findings(Counter(outcomes.values()), lost, 2 * known >= len(scoring.trajectories), matched, len(gold),
+                           "trajectories" if repeated else "questions")
 
 
 def _lost(scorer: Scorer, outcomes: Mapping[tuple[str, int], str], cells: tuple[str, ...]) -> dict[str, int]:
