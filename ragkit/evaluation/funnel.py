@@ -106,7 +106,7 @@ def fix_first(found: Findings) -> str:
     failed, total = outcomes.get("failed", 0), sum(outcomes.values())
     labelled = sum(n for key, n in outcomes.items() if key.startswith(("complete", "incomplete")))
     if failed and failed * 2 >= total:
-        return f"Fix the app itself first: it failed on {failed} of {total} {found.noun}, so little else can be read here."
+        return f"Fix the app itself first: it failed on {failed} of {total} {found.noun}; little else can be read here."
     if labelled and found.gold and not found.matched:
         return (f"Check the ids first: none of the {found.gold} gold ids occurs in anything that the app returned, so "
                 "either nothing right was found at all or its ids are not those of the labels.")
@@ -122,11 +122,11 @@ def fix_first(found: Findings) -> str:
                 f"{place} and the answer still does not match the reference.")
     if worst == retrieval:
         wrong = "and the answer is wrong" if outcomes.get("incomplete_wrong") else "(answers were not checked)"
-        return (f"Fix retrieval first: on {retrieval} of {labelled} labelled {found.noun} the evidence {place} is "
-                f"incomplete {wrong}; {_where(found.lost)}.")
+        return (f"Fix retrieval first: on {retrieval} of {labelled} labelled {found.noun} the evidence {place} "
+                f"is incomplete {wrong}; {_where(found.lost)}.")
     asked = invented + outcomes.get("unanswerable_refused", 0)
-    return (f"Fix the refusals first: {invented} of {asked} {found.noun} that the documents cannot answer were answered "
-            "all the same.")
+    return (f"Fix the refusals first: {invented} of {asked} {found.noun} that the documents cannot answer were "
+            "answered all the same.")
 
 
 def _nothing_wrong(found: Findings, labelled: int, failed: int) -> str:
@@ -141,10 +141,10 @@ def _nothing_wrong(found: Findings, labelled: int, failed: int) -> str:
                 "of the labelled evidence, from the model's memory or because other passages hold it too.")
     unchecked = outcomes.get("complete_unchecked", 0)
     if unchecked:
-        return (f"Evidence was complete on all {labelled} labelled {found.noun}, so retrieval is fine there; {unchecked} "
-                "answers were not checked, for want of a reference answer, an answer, or a judge.")
-    tail = f" {failed} {found.noun} failed in the app." if failed else ""
-    return f"Nothing stands out: on all {labelled} labelled {found.noun} evidence was complete, no answer wrong.{tail}"
+        return (f"Evidence was complete on all {labelled} labelled {found.noun}, so retrieval is fine there; "
+                f"{unchecked} answers were not checked, for want of a reference answer, an answer, or a judge.")
+    tail = f" ({failed} {found.noun} failed in the app)" if failed else ""
+    return f"Nothing stands out: on all {labelled} labelled {found.noun} evidence was complete, no answer wrong{tail}."
 
 
 def _where(lost: Mapping[str, int]) -> str:
