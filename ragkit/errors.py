@@ -26,3 +26,29 @@ class MissingPackageError(RagkitError):
         super().__init__(f'{purpose} needs the package {package}: pip install "ragkit-eval[{extra}]"')
         self.package = package
         self.extra = extra
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line: its type and what it says, also where its own __str__ fails.
+
+    >>> describe(ValueError("two\\nlines")), describe(KeyError())
+    ('ValueError: two lines', 'KeyError')
+    """
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # a broken __str__ must not cost what was to be told with it
+        text = "(its message cannot be shown)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def shown(value: object, length: int = 60) -> str:
+    """A value in one short line for a message, whatever it is: too long, nested too deep, or not to be shown at all.
+
+    >>> shown("Rome"), shown([1] * 50, 12)
+    ("'Rome'", '[1, 1, 1, 1,…')
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an int of 5000 digits, a list nested 1000 deep, a __repr__ that fails
+        return f"a value of type {type(value).__name__} that cannot be shown"
+    return text if len(text) <= length else text[:length] + "…"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ragkit.recording.log import Frame, Log
-from ragkit.recording.passages import is_generated
+from ragkit.records.aliases import is_generated
 from ragkit.records.trajectory import Passage, Retrieval, Stage
 
 _LONG_ENOUGH = 20  # characters: a shorter extract says too little about where it came from

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, describe
 from ragkit.recording.log import open_frame
 from ragkit.recording.passages import as_passage, as_passages
 from ragkit.recording.recorder import framed
@@ -76,7 +76,8 @@ def replace_method(obj: Any, name: str, wrap: Callable[[Any], Any]) -> Undo:
         try:
             object.__setattr__(obj, name, wrapper)
         except AttributeError as error:
-            raise DataError(f"instrument: {type(obj).__name__} takes no attributes of its own ({error})") from None
+            raise DataError(f"instrument: {type(obj).__name__} takes no attributes of its own "
+                            f"({describe(error)})") from None
     users.append(wrap)
 
     def undo() -> None:

@@ -9,9 +9,9 @@ from contextvars import ContextVar
 from typing import Any, Literal
 from uuid import UUID
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, describe
 from ragkit.recording.assemble import content_text
-from ragkit.recording.log import Frame, Log, Prompt, Run, describe, locate, log_of, open_frame, open_frame_var
+from ragkit.recording.log import Frame, Log, Prompt, Run, locate, log_of, open_frame, open_frame_var
 from ragkit.recording.passages import as_passages, documents_in
 from ragkit.recording.turns import is_node
 

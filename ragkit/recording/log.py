@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
+from ragkit.errors import describe
 from ragkit.records.trajectory import Passage, Retrieval, ScoreKind, Stage
 
 FrameKind = Literal["retriever", "store", "function", "search", "step", "node", "tool", "compressor", "cross-encoder"]
@@ -133,12 +134,6 @@ class Log:
         with self.lock:
             for name, count in counts.items():
                 self.usage[name] = self.usage.get(name, 0) + count
-
-
-def describe(error: BaseException) -> str:
-    """An exception in one line: its type and what it says."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def ambient_run() -> UUID | None:

@@ -75,11 +75,6 @@ def documents_in(value: Any) -> Sequence[Any] | None:
     return None
 
 
-def is_generated(passage: Passage) -> bool:
-    """Whether the passage's id was made from its text because nobody gave one."""
-    return passage.text is not None and passage.id == text_id(passage.text)
-
-
 def _from_pair(first: Any, second: Any) -> Passage:
     if isinstance(first, str | int) and not isinstance(first, bool):
         if second is None or isinstance(second, str):
@@ -117,9 +112,13 @@ def _build(given: Any, text: str | None, metadata: Mapping[str, Any], keep: Mapp
 
 
 def _scored(passage: Passage, score: Any) -> Passage:
-    if not _is_number(score) or math.isnan(float(score)):
+    if not _is_number(score):
         return passage
-    return replace(passage, score=float(score))
+    try:
+        number = float(score)
+    except (TypeError, ValueError, OverflowError):  # an array, an int that no float holds: no score of one passage
+        return passage
+    return passage if math.isnan(number) else replace(passage, score=number)
 
 
 def _as_id(value: Any) -> str | None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, describe
 from ragkit.recording.instrument import Undo, all_of, replace_method, watch
-from ragkit.recording.log import Frame, Log, describe, open_frame
+from ragkit.recording.log import Frame, Log, open_frame
 from ragkit.recording.passages import as_passage, as_passages
 from ragkit.recording.recorder import framed
 from ragkit.records.trajectory import Passage

@@ -9,10 +9,11 @@ from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ragkit.errors import DataError
-from ragkit.recording.log import Frame, Log, current_log, describe, open_frame_var
+from ragkit.errors import DataError, describe
+from ragkit.recording.log import Frame, Log, current_log, open_frame_var
 from ragkit.recording.log import open_frame as _open_frame
 from ragkit.recording.passages import as_passages
+from ragkit.records.aliases import alias_generated
 from ragkit.records.questions import Question, text_id
 from ragkit.records.trajectory import Retrieval, ScoreKind, Stage, Trajectory
 
@@ -131,7 +132,7 @@ class Trace:
                 open_frame_var.set(None)
         if error is not None:
             self.error = describe(error)
-        self._finished = assemble(self)
+        self._finished = alias_generated(assemble(self))  # as a reader of its file does
         self.log.clear()
         self.recorder.keep(self._finished)
 
@@ -198,8 +199,9 @@ class Trace:
         self._open()
         self.log.add_usage(counts)
 
-    def warn(self, text: str) -> None:
+    def warn(self, text: str | BaseException) -> None:
         """Keeps a warning with the trajectory (meta["warnings"]) and says it once per recorder."""
+        text = describe(text) if isinstance(text, BaseException) else str(text)
         if text not in self.warnings:
             self.warnings.append(text)
         self.recorder.say(text)

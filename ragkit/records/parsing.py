@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, shown
+from ragkit.records.aliases import alias_generated
+from ragkit.records.plain import DEEPEST, is_deeper
 from ragkit.records.serialization import TRAJECTORY_SCHEMA
-from ragkit.records.trajectory import Passage, Retrieval, ScoreKind, Stage, Step, Trajectory
+from ragkit.records.trajectory import Passage, Retrieval, ScoreKind, Stage, Step, Trajectory, as_float
 
 _SCHEMA = re.compile(r"ragkit\.trajectory/(\d+)(\.\d+)?")
 _INFINITIES = {"inf": math.inf, "+inf": math.inf, "infinity": math.inf, "+infinity": math.inf,
@@ -24,12 +26,17 @@ def trajectory_from_json(obj: Any, where: str) -> Trajectory:
     Required are schema, question_id, question, and steps, each with retrievals, each with passages that have an id.
     The rest has defaults: stage "retrieve" ("context" for the context), ranked true, repeat 0, index = place in the
     list, turn = index, context null. Unknown keys are ignored; another major version of the schema is a DataError.
+    An empty error is none, warnings that are null are none. A passage whose id was made from its text gets the id that
+    another list of the trajectory gives for the same text; two given ids are never merged.
     """
     row = _object(obj, where)
     _check_schema(row.get("schema"), where)
+    if is_deeper({key: row.get(key) for key in ("steps", "context", "meta")}, DEEPEST):
+        raise DataError(f"{where}: expected objects and lists nested up to {DEEPEST} deep, got more: flatten the meta "
+                        "or metadata")
     steps = _list(row, "steps", where)
     context = row.get("context")
-    return _make(where, lambda: Trajectory(
+    return alias_generated(_make(where, lambda: Trajectory(
         question_id=_id(row, "question_id", where),
         question=_text(row, "question", where, required=True),
         steps=tuple(_step(step, index, f"{where}: steps[{index}]") for index, step in enumerate(steps)),
@@ -39,14 +46,14 @@ def trajectory_from_json(obj: Any, where: str) -> Trajectory:
         repeat=_integer(row, "repeat", 0, where),
         ms=_number(row.get("ms"), f"{where}: ms"),
         usage=_usage(row, where),
-        meta=_mapping(row, "meta", where),
-    ))
+        meta=_meta(row, where),
+    )))
 
 
 def _check_schema(schema: Any, where: str) -> None:
     match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
     if match is None:
-        raise DataError(f'{where}: expected "schema": "{TRAJECTORY_SCHEMA}", got {schema!r}')
+        raise DataError(f'{where}: expected "schema": "{TRAJECTORY_SCHEMA}", got {shown(schema)}')
     if match[1] != "1":
         raise DataError(f"{where}: schema {schema!r} is of another major version; this ragkit reads "
                         f"{TRAJECTORY_SCHEMA}: use the version of ragkit-eval that wrote the file")
@@ -72,7 +79,7 @@ def _retrieval(obj: Any, turn: int, where: str, default_stage: Stage) -> Retriev
     passages = _list(row, "passages", where)
     ranked = row.get("ranked", True)
     if not isinstance(ranked, bool):
-        raise DataError(f"{where}: expected ranked true or false, got {ranked!r}")
+        raise DataError(f"{where}: expected ranked true or false, got {shown(ranked)}")
     return _make(where, lambda: Retrieval(
         stage=cast(Stage, row.get("stage", default_stage)),
         query=_text(row, "query", where),
@@ -111,7 +118,7 @@ def _make(where: str, build: Callable[[], _Made]) -> _Made:
 
 def _object(obj: Any, where: str) -> dict[str, Any]:
     if not isinstance(obj, dict):
-        raise DataError(f"{where}: expected a JSON object, got {type(obj).__name__} {str(obj)[:60]!r}")
+        raise DataError(f"{where}: expected a JSON object, got {type(obj).__name__} {shown(obj)}")
     return obj
 
 
@@ -130,6 +137,11 @@ def _mapping(row: dict[str, Any], key: str, where: str) -> dict[str, Any]:
     return _object(value, f"{where}: {key}")
 
 
+def _meta(row: dict[str, Any], where: str) -> dict[str, Any]:
+    meta = _mapping(row, "meta", where)
+    return {key: value for key, value in meta.items() if key != "warnings" or value is not None}
+
+
 def _usage(row: dict[str, Any], where: str) -> dict[str, float]:
     plain = _mapping(row, "usage", where)
     numbers = {name: _number(value, f"{where}: usage.{name}") for name, value in plain.items()}
@@ -141,7 +153,7 @@ def _id(row: dict[str, Any], key: str, where: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # a log of another tool may hold 7; every door turns it into "7", so that it still joins
     if not isinstance(value, str) or not value:
-        raise DataError(f"{where}: expected {key!r}, a non-empty string, got {value!r}")
+        raise DataError(f"{where}: expected {key!r}, a non-empty string, got {shown(value)}")
     return value
 
 
@@ -150,7 +162,7 @@ def _text(row: dict[str, Any], key: str, where: str, required: bool = False) -> 
     if value is None and not required:
         return ""
     if not isinstance(value, str):
-        raise DataError(f"{where}: expected {key!r}, a string, got {value!r}")
+        raise DataError(f"{where}: expected {key!r}, a string, got {shown(value)}")
     return value
 
 
@@ -163,7 +175,7 @@ def _integer(row: dict[str, Any], key: str, default: int, where: str) -> int:
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int):
-        raise DataError(f"{where}: expected {key!r}, a whole number, got {value!r}")
+        raise DataError(f"{where}: expected {key!r}, a whole number, got {shown(value)}")
     return value
 
 
@@ -173,7 +185,7 @@ def _number(value: Any, where: str) -> float | None:
     if isinstance(value, str) and value.strip().lower() in _INFINITIES:
         return _INFINITIES[value.strip().lower()]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DataError(f'{where}: expected a number (or "inf", "-inf"), got {value!r}')
-    if math.isnan(value):
+        raise DataError(f'{where}: expected a number (or "inf", "-inf"), got {shown(value)}')
+    if math.isnan(as_float(value, where)):
         raise DataError(f"{where}: expected a number, got NaN")
     return value

@@ -8,15 +8,24 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, shown
 from ragkit.records.questions import checked_id
 
 Stage = Literal["retrieve", "rerank", "filter", "fuse", "context", "union", "other"]
 ScoreKind = Literal["similarity", "distance", "unknown"]
 STAGES: tuple[str, ...] = get_args(Stage)
 SCORE_KINDS: tuple[str, ...] = get_args(ScoreKind)
+_MOST_REPEATS = 2**31 - 1  # what a column of the scores table holds
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+def as_float(value: float, what: str) -> float:
+    """A number as float; what no float can hold (10**400) is a DataError that opens with `what`."""
+    try:
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
+        raise DataError(f"{what}: expected a number that a float can hold, got {shown(value)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +40,16 @@ class Passage:
 
     def __post_init__(self) -> None:
         checked_id(self.id, "passage")
-        if self.score is not None and math.isnan(self.score):
+        if self.score is not None and math.isnan(as_float(self.score, f"passage {self.id!r}: score")):
             raise DataError(f"passage {self.id!r}: the score is NaN")
 
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """One list at one stage. The order of `passages` is the rank where `ranked`; never sort by a bare score."""
+    """One list at one stage. The order of `passages` is the rank where `ranked`; never sort by a bare score.
+
+    An `error` without a word (an empty text) says that nothing failed, and becomes None.
+    """
 
     stage: Stage
     query: str = ""
@@ -57,6 +69,7 @@ class Retrieval:
             raise DataError(f"retrieval: expected a stage of {', '.join(STAGES)}, got {self.stage!r}")
         if self.score_kind not in SCORE_KINDS:
             raise DataError(f"retrieval: expected a score_kind of {', '.join(SCORE_KINDS)}, got {self.score_kind!r}")
+        object.__setattr__(self, "error", _said(self.error))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -88,7 +101,8 @@ class Trajectory:
 
     `context` is the list that the answer was written from: None means unknown, an empty list means "nothing".
     `usage` sums tokens and cost ("input_tokens", "output_tokens", "cost"). Gold is not inside: it lives in the
-    dataset and is joined by question id. `meta` holds what else was noticed (warnings, index ids known, answers).
+    dataset and is joined by question id. `meta` holds what else was noticed (warnings, a list of strings, among it).
+    Each step has an index of its own. An `error` without a word (an empty text) becomes None: nothing failed.
     """
 
     question_id: str
@@ -104,9 +118,24 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         checked_id(self.question_id, "trajectory")
-        if self.repeat < 0:
-            raise DataError(f"trajectory {self.question_id!r}: expected repeat >= 0, got {self.repeat}")
+        what = f"trajectory {self.question_id!r}"
+        if isinstance(self.repeat, bool) or not isinstance(self.repeat, int) or not 0 <= self.repeat <= _MOST_REPEATS:
+            raise DataError(f"{what}: expected repeat >= 0, a whole number up to {_MOST_REPEATS}, "
+                            f"got {shown(self.repeat)}")
+        seen: set[int] = set()
+        for step in self.steps:
+            if step.index in seen:
+                raise DataError(f"{what}: the step index {step.index} stands twice; expected unique indexes")
+            seen.add(step.index)
+        warnings = self.meta.get("warnings", ()) if isinstance(self.meta, Mapping) else self.meta
+        if not isinstance(warnings, (list, tuple)) or not all(isinstance(warning, str) for warning in warnings):
+            raise DataError(f"{what}: meta.warnings: expected a list of strings, got {shown(warnings)}")
+        object.__setattr__(self, "error", _said(self.error))
 
     @property
     def key(self) -> tuple[str, int]:
         return (self.question_id, self.repeat)
+
+
+def _said(error: str | None) -> str | None:
+    return error if error and error.strip() else None

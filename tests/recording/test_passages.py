@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from ragkit.errors import DataError
-from ragkit.recording.passages import as_passage, as_passages, is_generated
+from ragkit.recording.passages import as_passage, as_passages
+from ragkit.records.aliases import is_generated
 from ragkit.records.questions import text_id
 from ragkit.records.trajectory import Passage
 
@@ -59,3 +60,8 @@ def test_refused(wrong: object) -> None:
 def test_a_list_is_asked_for(wrong: object) -> None:
     with pytest.raises(DataError, match="expected a list of passages"):
         as_passages(wrong)
+
+
+@pytest.mark.parametrize("odd", [10**400, np.array([0.1, 0.2])])
+def test_a_score_that_is_no_number_of_one_passage_costs_no_passage(odd: object) -> None:
+    assert as_passage({"id": "a", "text": "t", "score": odd}) == Passage("a", "t")

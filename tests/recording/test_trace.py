@@ -12,6 +12,7 @@ import pytest
 
 from ragkit.errors import DataError
 from ragkit.recording import Recorder, current_trace
+from ragkit.records.files import read_trajectories
 from ragkit.records.questions import Question, text_id
 from ragkit.records.trajectory import Step, Trajectory
 
@@ -386,3 +387,59 @@ def test_save(tmp_path: Path) -> None:
     (again,) = read_trajectories(tmp_path / "t.jsonl")
     assert again.steps[0].outermost.ids == ("a",) and again.context is not None
     assert again.context.source == "manual"
+
+
+class Speechless(RuntimeError):
+    """As an error of a vendor whose text is made of what is missing by then."""
+
+    def __str__(self) -> str:
+        raise AttributeError("no message")
+
+
+def test_an_error_that_cannot_be_put_in_words_breaks_no_trace() -> None:
+    told = "Speechless: (its message cannot be shown)"
+    recorder = Recorder()
+    with pytest.raises(Speechless), recorder.trace("q") as trace:
+        with pytest.raises(Speechless), trace.search("s"):
+            raise Speechless
+        trace.step("t", [A])
+        raise Speechless
+    assert recorder.trajectories == [trace.trajectory]
+    assert trace.trajectory.error == trace.trajectory.steps[0].outermost.error == told
+    assert ids(trace.trajectory.steps[1]) == [("a",)]
+
+
+def test_an_exception_may_be_a_warning() -> None:
+    recorder = Recorder()
+    with pytest.warns(UserWarning), recorder.trace("q") as trace:
+        trace.step("t", [A])
+        trace.warn(ValueError("cut\noff"))
+        trace.warn(Speechless())
+    assert trace.trajectory.meta["warnings"] == ("ValueError: cut off", "Speechless: (its message cannot be shown)")
+
+
+def test_metadata_that_cannot_be_put_in_words_breaks_no_file(tmp_path: Path) -> None:
+    class Mute:
+        def __str__(self) -> str:
+            raise AttributeError("no message")
+
+        def model_dump(self) -> Any:
+            raise ValueError("circular")
+
+    with Recorder(tmp_path / "t.jsonl").trace("q") as trace:
+        trace.step("t", [{"id": "a", "text": "t", "metadata": {"odd": Mute(), "fine": 1}}])
+    (row,) = (json.loads(line) for line in (tmp_path / "t.jsonl").read_text(encoding="utf-8").splitlines())
+    assert row["steps"][0]["retrievals"][0]["passages"][0]["metadata"] == {"odd": "(Mute)", "fine": 1}
+
+
+def test_a_trace_has_the_same_ids_in_memory_and_out_of_its_file(tmp_path: Path) -> None:
+    made = text_id("Text of A.")
+    recorder = Recorder(tmp_path / "t.jsonl")
+    with recorder.trace("q") as trace:
+        trace.step("s", ["Text of A."])
+        trace.step("t", [A])
+        trace.context([(made, None)])
+    (again,) = read_trajectories(tmp_path / "t.jsonl")
+    for one in (trace.trajectory, again):
+        assert one.context is not None
+        assert [*(step.outermost.ids for step in one.steps), one.context.ids] == [("a",)] * 3

@@ -44,13 +44,21 @@ usage = st.dictionaries(texts, numbers, max_size=2)
 steps = st.builds(Step, st.integers(0, 9), st.lists(retrievals, min_size=1, max_size=2).map(tuple), st.integers(0, 9),
                   usage, st.none() | numbers)
 trajectories = st.builds(
-    Trajectory, ids, texts, st.lists(steps, max_size=2).map(tuple), st.none() | retrievals, st.none() | texts,
-    st.none() | texts, st.integers(0, 3), st.none() | numbers, usage, metadata,
+    Trajectory, ids, texts, st.lists(steps, max_size=2, unique_by=lambda step: step.index).map(tuple),
+    st.none() | retrievals, st.none() | texts, st.none() | texts, st.integers(0, 3), st.none() | numbers, usage,
+    metadata,
 )
 
 
 def _refuse(constant: str) -> None:
     raise AssertionError(f"{constant} is not strict JSON")
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
 
 
 def minimal(**changes: Any) -> dict[str, Any]:
@@ -75,7 +83,7 @@ def test_a_trajectory_survives_the_file_whatever_it_holds(
 @given(trajectories)
 def test_hidden_text_is_nowhere_in_the_line_and_hiding_twice_changes_nothing(trajectory: Trajectory) -> None:
     secret = "Zebra-Geheimnis-7531"
-    marked = Trajectory(trajectory.question_id, secret, (*trajectory.steps, Step(0, (Retrieval(
+    marked = Trajectory(trajectory.question_id, secret, (*trajectory.steps, Step(10, (Retrieval(
         "retrieve", secret, (Passage("d", secret, metadata={"title": secret, "list": [secret, 3]}),),
         error=f"ValueError: {secret}"),))), trajectory.context, secret, f"TimeoutError: {secret}",
         meta={"note": secret})
@@ -155,6 +163,25 @@ def test_a_minimal_log_is_enough() -> None:
     ({"steps": [{"retrievals": [{"passages": [], "stage": "retriever"}]}]}, "retrieve, rerank"),
     ({"steps": [{"retrievals": [{"passages": [], "ranked": "yes"}]}]}, "ranked"),
     ({"repeat": -1}, "repeat >= 0"),
+    ({"repeat": 2**31}, "repeat >= 0"),
+    ({"repeat": 10**400}, "repeat >= 0"),
+    ({"repeat": 0.5}, "whole number"),
+    ({"ms": 10**400}, "ms: expected a number that a float can hold"),
+    ({"usage": {"input_tokens": 10**400}}, "usage.input_tokens: expected a number that a float can hold"),
+    ({"steps": [{"retrievals": [{"passages": [{"id": "a", "score": 10**400}]}]}]}, "passages[0].score: expected"),
+    ({"steps": [{"index": 2, "retrievals": [{"passages": []}]}] * 2},
+     "trajectory 'q1': the step index 2 stands twice; expected unique indexes"),
+    ({"steps": [{"index": 1, "retrievals": [{"passages": []}]}, {"retrievals": [{"passages": []}]}]}, "index 1 stands"),
+    ({"meta": {"warnings": 5}}, "meta.warnings: expected a list of strings, got 5"),
+    ({"meta": {"warnings": "abc"}}, "meta.warnings"),
+    ({"meta": {"warnings": {"a": 1}}}, "meta.warnings"),
+    ({"meta": {"warnings": ["a", None]}}, "meta.warnings"),
+    ({"meta": {"x": nested(100)}}, "nested up to 100 deep"),
+    ({"meta": {"x": nested(3000)}}, "nested up to 100 deep"),
+    ({"context": {"passages": [{"id": "a", "metadata": {"x": nested(97)}}]}}, "nested up to 100 deep"),
+    ({"answer": nested(3000)}, "expected 'answer', a string"),
+    ({"question_id": nested(3000)}, "question_id"),
+    ({"ms": "x" * 5000}, "ms: expected a number"),
     ({"repeat": True}, "repeat"),
     ({"context": ["d1"]}, "context: expected a JSON object"),
 ])
@@ -162,8 +189,101 @@ def test_what_is_refused_names_the_line_and_what_was_expected(changes: dict[str,
     with pytest.raises(DataError) as caught:
         trajectory_from_json(minimal(**changes), "log.jsonl:7")
     message = str(caught.value)
-    assert message.startswith("log.jsonl:7") and told in message and "\n" not in message
+    assert message.startswith("log.jsonl:7") and told in message and "\n" not in message and len(message) < 300
     assert message.count("log.jsonl:7") == 1
+
+
+def test_what_is_nested_just_not_too_deep_survives_the_file(tmp_path: Any) -> None:
+    row = minimal(meta={"x": nested(98)}, context={"passages": [{"id": "a", "metadata": {"x": nested(95)}}]})
+    trajectory = trajectory_from_json(row, "x")
+    write_trajectories(tmp_path / "t.jsonl", [trajectory])
+    assert read_trajectories(tmp_path / "t.jsonl") == [trajectory]
+    assert trajectory.meta["x"] == nested(98)
+
+
+def test_what_was_recorded_too_deep_is_cut_and_still_read(tmp_path: Any) -> None:
+    own: dict[str, Any] = {"level": 1}
+    own["self"] = [own, own]
+    passage = Passage("a", metadata={"deep": nested(5000), "own": own, "huge": 10**6000})
+    write_trajectories(tmp_path / "t.jsonl", [
+        Trajectory("q", "w", (Step(0, (Retrieval("retrieve", passages=(passage,)),)),), meta={"deep": nested(99)})])
+    (again,) = read_trajectories(tmp_path / "t.jsonl")
+    metadata = again.steps[0].outermost.passages[0].metadata
+    assert "(nested too deep)" in dumps(metadata["deep"]) and metadata["huge"].startswith("0x")
+    assert metadata["own"] == {"level": 1, "self": ["(holds itself)"] * 2}
+
+
+@pytest.mark.parametrize("empty", ["", "  ", None])
+def test_an_error_without_a_word_is_none(empty: str | None) -> None:
+    row = minimal(error=empty)
+    row["steps"][0]["retrievals"][0]["error"] = empty
+    trajectory = trajectory_from_json(row, "x")
+    assert trajectory.error is None and trajectory.steps[0].outermost.error is None
+    assert Trajectory("q", "w", error=empty).error is None
+    assert trajectory_from_json(minimal(error="E"), "x").error == "E"
+
+
+def test_warnings_of_null_are_none_and_good_ones_stay() -> None:
+    assert trajectory_from_json(minimal(meta={"warnings": None, "x": None}), "x").meta == {"x": None}
+    assert trajectory_from_json(minimal(meta={"warnings": ["a"]}), "x").meta == {"warnings": ["a"]}
+    for wrong in (5, None, "abc", [1]):
+        with pytest.raises(DataError, match=r"trajectory 'q': meta\.warnings: expected a list of strings"):
+            Trajectory("q", "w", meta={"warnings": wrong})
+
+
+def _listed(trajectory: Trajectory) -> list[tuple[str, ...]]:
+    assert trajectory.context is not None
+    return [r.ids for s in trajectory.steps for r in s.retrievals] + [trajectory.context.ids]
+
+
+def _searches(*lists: list[dict[str, Any]]) -> dict[str, Any]:
+    *steps_, context = lists
+    return minimal(steps=[{"retrievals": [{"passages": p}]} for p in steps_], context={"passages": context})
+
+
+def test_a_generated_id_becomes_the_given_one_of_the_same_text() -> None:
+    made, given_ = {"id": text_id("T 1"), "text": "T 1"}, {"id": "d1", "text": "T 1", "doc_id": "D"}
+    other = {"id": text_id("other"), "text": "other"}
+    trajectory = trajectory_from_json(_searches([made, other], [given_], [made]), "x")
+    assert _listed(trajectory) == [("d1", text_id("other")), ("d1",), ("d1",)]
+    assert trajectory.steps[0].outermost.passages[0].doc_id == "D"
+    row = minimal(steps=[{"retrievals": [{"passages": [made]}, {"passages": [given_]}]}], context={"passages": []})
+    assert _listed(trajectory_from_json(row, "x")) == [("d1",), ("d1",), ()], "also beneath one step"
+    assert _listed(trajectory_from_json(_searches([made], [given_]), "x")) == [("d1",), ("d1",)], "also by the context"
+
+
+def test_a_bare_id_follows_the_list_that_holds_its_text() -> None:
+    made = {"id": text_id("T"), "text": "T"}
+    given_, bare = {"id": "d1", "text": "T"}, {"id": text_id("T")}
+    for lists in ([made], [given_], [bare]), ([bare], [given_]):
+        assert set(_listed(trajectory_from_json(_searches(*lists), "x"))) == {("d1",)}
+
+
+def test_aliasing_is_the_same_where_texts_are_hidden(tmp_path: Any) -> None:
+    made, given_ = Passage(text_id("T 1"), "T 1"), Passage("d1", "T 1")
+    trajectory = Trajectory("q", "w", (Step(0, (Retrieval("retrieve", passages=(made,)),)),),
+                            Retrieval("context", passages=(given_,)))
+    for include_text in (True, False):
+        write_trajectories(tmp_path / "t.jsonl", [trajectory], include_text)
+        assert _listed(read_trajectories(tmp_path / "t.jsonl")[0]) == [("d1",), ("d1",)]
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    ({"id": "d1", "text": "T"}, {"id": "d2", "text": "T"}),  # two given ids
+    ({"id": text_id(" "), "text": " "}, {"id": "d1", "text": " "}),  # no text to tell them by
+    ({"id": text_id("T"), "text": "T"}, {"id": "d1", "text": "T."}),
+    ({"id": text_id("T")}, {"id": "d1"}),
+    ({"id": text_id("T"), "metadata": {"text_hash": text_id("S")}}, {"id": "d1", "text": "T"}),
+    ({"id": text_id("S"), "text": "T"}, {"id": "d1", "text": "T"}),  # given, though it looks made
+])
+def test_other_ids_are_never_merged(first: dict[str, Any], second: dict[str, Any]) -> None:
+    assert _listed(trajectory_from_json(_searches([first], [second]), "x")) == [(first["id"],), (second["id"],)]
+
+
+def test_of_two_given_ids_a_generated_one_becomes_the_first() -> None:
+    made = {"id": text_id("T"), "text": "T"}
+    lists = [made], [{"id": "d2", "text": "T"}], [{"id": "d1", "text": "T"}]
+    assert _listed(trajectory_from_json(_searches(*lists), "x")) == [("d2",), ("d2",), ("d1",)]
 
 
 def test_a_repeated_key_names_both_lines(tmp_path: Any) -> None:

@@ -1,0 +1,66 @@
+"""Ids that were made from a text because nobody gave one, and what they are called where somebody did."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ragkit.records.questions import text_id
+from ragkit.records.trajectory import Passage, Retrieval, Trajectory
+
+_GENERATED = re.compile(r"sha1:[0-9a-f]{16}")
+
+
+def is_generated(passage: Passage) -> bool:
+    """Whether the passage's id was made from its text because nobody gave one.
+
+    >>> is_generated(Passage("sha1:a9993e364706816a", "abc")), is_generated(Passage("sha1:a9993e364706816a", "other"))
+    (True, False)
+    """
+    return passage.text is not None and passage.id == text_id(passage.text)
+
+
+def alias_generated(trajectory: Trajectory) -> Trajectory:
+    """The trajectory with each generated id replaced by a given one of the same non-empty text, in all lists.
+
+    A bare id, without its text, follows where it is the hash of a given passage's text. Two given ids are never
+    merged; of several with the same text the first one, in the order of the lists, is taken.
+    """
+    passages = [passage for found in _lists(trajectory) for passage in found.passages]
+    made = {passage.id for passage in passages if _looks_made(passage)}
+    if not made:
+        return trajectory
+    given: dict[str, Passage] = {}
+    for passage in passages:
+        own = _hash(passage)
+        if own in made and own != passage.id and (passage.text is None or passage.text.strip()):
+            given.setdefault(own, passage)
+    if not given:
+        return trajectory
+
+    def renamed(found: Retrieval) -> Retrieval:
+        return replace(found, passages=tuple(
+            replace(passage, id=other.id, doc_id=passage.doc_id or other.doc_id)
+            if (other := given.get(passage.id)) and _looks_made(passage) else passage for passage in found.passages))
+
+    return replace(
+        trajectory,
+        steps=tuple(replace(step, retrievals=tuple(map(renamed, step.retrievals))) for step in trajectory.steps),
+        context=None if trajectory.context is None else renamed(trajectory.context))
+
+
+def _lists(trajectory: Trajectory) -> Iterator[Retrieval]:
+    for step in trajectory.steps:
+        yield from step.retrievals
+    if trajectory.context is not None:
+        yield trajectory.context
+
+
+def _looks_made(passage: Passage) -> bool:
+    return _GENERATED.fullmatch(passage.id) is not None and _hash(passage) in (passage.id, "")
+
+
+def _hash(passage: Passage) -> str:
+    """The id that the text alone would give; a file without texts keeps it in the metadata. "" where it is unknown."""
+    return text_id(passage.text) if passage.text is not None else str(passage.metadata.get("text_hash", ""))
