@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from types import MappingProxyType
 from typing import Any, Literal
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, shown
 
 LabelState = Literal["labelled", "unanswerable", "unlabelled"]
 Qrels = Mapping[str, Mapping[str, float]]
@@ -32,10 +34,22 @@ def text_id(text: str) -> str:
 def checked_id(value: object, what: str) -> str:
     """A non-empty string id, kept byte for byte; anything else is a DataError ("007" is not 7)."""
     if not isinstance(value, str):
-        raise DataError(f"{what}: an id must be a string, got {type(value).__name__} {value!r}")
+        raise DataError(f"{what}: an id must be a string, got {type(value).__name__} {shown(value)}")
     if not value:
         raise DataError(f"{what}: an id must not be empty")
     return value
+
+
+def is_finite(value: object) -> bool:
+    """Whether this is a number (no bool) that a finite float can hold.
+
+    >>> is_finite(0.5), is_finite(10**400), is_finite(float("inf")), is_finite("1")
+    (True, False, False, False)
+    """
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +63,15 @@ class GoldText:
     grade: float = 1.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise DataError(f"gold text: expected a text (a string), got {shown(self.text)}")
+        if self.document_id is not None:
+            checked_id(self.document_id, "gold text: document_id")
+        for name, place in (("start", self.start), ("end", self.end)):
+            if place is not None and (isinstance(place, bool) or not isinstance(place, int)):
+                raise DataError(f"gold text: expected a whole number for {name}, got {shown(place)}")
+        if not is_finite(self.grade):
+            raise DataError(f"gold text: expected a grade (a finite number), got {shown(self.grade)}")
         has_span = self.document_id is not None and self.start is not None and self.end is not None
         if not self.text.strip() and not has_span:
             raise DataError("gold text: expected a text, or document_id with start and end")
@@ -73,7 +96,7 @@ class Question:
     def __post_init__(self) -> None:
         checked_id(self.id, "question")
         if not isinstance(self.text, str) or not self.text.strip():
-            raise DataError(f"question {self.id!r}: expected a non-empty text, got {self.text!r}")
+            raise DataError(f"question {self.id!r}: expected a non-empty text, got {shown(self.text)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, describe, shown
 from ragkit.records.questions import Dataset, Question
-from ragkit.records.readers.rows import dataset_from_rows
+from ragkit.records.readers.rows import dataset_from_rows, is_list
 
 __all__ = ["load_dataset"]
 
@@ -27,6 +27,8 @@ def load_dataset(source: Any, columns: Mapping[str, str] | None = None, split: s
     >>> dataset.questions[0].answers, dict(dataset.qrels[dataset.questions[0].id])
     (('Me',), {'d1': 1.0, 'd2': 1.0})
     """
+    if columns is not None and not isinstance(columns, Mapping):
+        raise DataError(f"dataset: expected columns as a map of field to column name, got {shown(columns)}")
     if isinstance(source, Dataset):
         if not source.questions:
             raise DataError(f"{source.name}: no question; expected at least one")
@@ -44,11 +46,15 @@ def _from_path(path: Path, columns: Mapping[str, str] | None, split: str) -> Dat
     from ragkit.records.readers.beir import load_folder
     from ragkit.records.readers.tables import read_table
 
-    path = path.expanduser()
-    if not path.exists():
+    try:
+        path = path.expanduser()
+        exists = path.exists()
+    except (OSError, RuntimeError, ValueError):  # too long for a name, a NUL inside, ~ of nobody
+        exists = False
+    if not exists:
         place = "" if path.is_absolute() else f" (looked in {Path.cwd()})"
-        raise DataError(f"{path}: no such file or folder{place}; expected a table with questions (CSV, JSON Lines, …) "
-                        'or a folder with queries.jsonl, or "irds:ID": check the path')
+        raise DataError(f"{str(path)[:200]}: no such file or folder{place}; expected a table with questions (CSV, "
+                        'JSON Lines, …) or a folder with queries.jsonl, or "irds:ID": check the path')
     if path.is_dir():
         return load_folder(path, columns, split)
     return dataset_from_rows(read_table(path, columns), columns, path.name.split(".")[0] or path.name, str(path))
@@ -59,9 +65,8 @@ def _from_object(source: Any, columns: Mapping[str, str] | None, split: str) -> 
 
     name = type(source).__name__
     if isinstance(source, Mapping):
-        if source and all(isinstance(column, list) for column in source.values()):
-            rows = [dict(zip(source, cells, strict=True)) for cells in zip(*source.values(), strict=True)]
-            return dataset_from_rows(rows_of_objects(rows, name), columns, "dataset", name)
+        if not source or all(map(is_list, source.values())):
+            return dataset_from_rows(rows_of_objects(_rows_of_columns(source), name), columns, "dataset", name)
         if split not in source:
             raise DataError(f"dataset: no split {split!r} in the {name}; expected one of {', '.join(map(str, source))}")
         return load_dataset(source[split], columns, split)
@@ -72,7 +77,19 @@ def _from_object(source: Any, columns: Mapping[str, str] | None, split: str) -> 
     if isinstance(source, bytes) or not hasattr(source, "__iter__"):
         raise DataError(f"dataset: expected a path, a DataFrame, a datasets.Dataset, a list of dicts or of Questions, "
                         f"got {name}")
-    items = list(source)
+    try:
+        items = list(source)
+    except Exception as error:  # whatever the user's own object raises while it is walked through
+        raise DataError(f"dataset: the {name} cannot be read ({describe(error)})") from error
     if items and all(isinstance(item, Question) for item in items):
         return Dataset(tuple(items))
     return dataset_from_rows(rows_of_objects(items, name), columns, "dataset", name)
+
+
+def _rows_of_columns(columns: Mapping[Any, Sequence[Any]]) -> list[dict[str, Any]]:
+    lengths = {str(name): len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise DataError(f"dataset: expected columns of one length, got {told}")
+    names = list(map(str, columns))
+    return [dict(zip(names, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from ragkit.errors import DataError
-from ragkit.records.questions import Dataset, GoldText, Question, text_id
+from ragkit.errors import DataError, shown
+from ragkit.records.questions import Dataset, GoldText, Question, is_finite, text_id
 
 Row = tuple[str, Mapping[str, Any]]
 """Where a row stands ("file:line"), and its cells by column name."""
@@ -52,7 +52,7 @@ class _Cell(NamedTuple):
 
     def error(self, expected: str) -> DataError:
         return DataError(f"{self.where}: column {self.column!r}: expected {expected}, "
-                         f"got {type(self.value).__name__} {str(self.value)[:60]!r}")
+                         f"got {type(self.value).__name__} {shown(self.value)}")
 
 
 def plain_name(name: str) -> str:
@@ -130,7 +130,7 @@ def _question(row: Mapping[str, Any], layout: Columns, where: str) -> tuple[Ques
     metadata = _metadata(given.get("metadata"))
     metadata |= {name: row[name] for name in layout.others if name in row and not is_missing(row[name])}
     answers: tuple[str, ...] = ()
-    if "reference" in given and not _is_list(given["reference"].value):
+    if "reference" in given and not is_list(given["reference"].value):
         answers = (_string(given["reference"]),)
     lists = [given[field] for field in ("reference", "answers") if field in given]
     for cell in lists[len(answers):]:
@@ -158,27 +158,30 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, str) and value == ""
 
 
+def _scalar(value: Any) -> Any:
+    """A number of numpy as Python's own; an array stays, for the caller to refuse."""
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 1) == 0 else value
+
+
 def identifier(value: Any, where: str) -> str:
     """An id as text: strings byte for byte, whole numbers as written; a float has lost what was written."""
-    value = value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+    value = _scalar(value)
     if isinstance(value, str) and value.strip():
         return str(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     hint = ": read the column as text (dtype=str)" if isinstance(value, float) else ""
-    raise DataError(f"{where}: expected an id (a string), got {type(value).__name__} {value!r}{hint}")
+    raise DataError(f"{where}: expected an id (a string), got {type(value).__name__} {shown(value)}{hint}")
 
 
 def _string(cell: _Cell) -> str:
-    value = cell.value.item() if hasattr(cell.value, "item") and not isinstance(cell.value, str) else cell.value
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, (bool, int, float)):
+    value = _scalar(cell.value)
+    if isinstance(value, (str, bool, int, float)):
         return str(value)
     raise cell.error("a text")
 
 
-def _is_list(value: Any) -> bool:
+def is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0)
 
 
@@ -188,7 +191,7 @@ def _items(cell: _Cell, separator: str | None = None) -> list[Any]:
     value = cell.value
     if isinstance(value, Mapping) and "text" in value:  # SQuAD's answers: {"text": […], "answer_start": […]}
         value = value["text"]
-    if _is_list(value):
+    if is_list(value):
         return list(value.tolist() if hasattr(value, "tolist") else value)
     if isinstance(value, str):
         written = _written(value)
@@ -220,10 +223,11 @@ def _strings(cell: _Cell, separator: str | None = None) -> list[str]:
 
 
 def _truth(cell: _Cell) -> bool:
-    value = cell.value.item() if hasattr(cell.value, "item") and not isinstance(cell.value, str) else cell.value
-    word = str(value).strip().lower().removesuffix(".0")
-    if word in _TRUE | _FALSE:
-        return word in _TRUE
+    value = _scalar(cell.value)
+    if isinstance(value, (str, bool, int, float)):
+        word = str(value).strip().lower().removesuffix(".0")
+        if word in _TRUE | _FALSE:
+            return word in _TRUE
     raise cell.error("true or false")
 
 
@@ -256,7 +260,7 @@ def _gold_text(cell: _Cell) -> GoldText:
     document = next((value[key] for key in ("document_id", "doc_id") if not is_missing(value.get(key))), None)
     try:
         return GoldText(
-            text=value.get("text") or "",
+            text="" if is_missing(value.get("text")) else value["text"],
             document_id=None if document is None else identifier(document, f"{cell.where}: document_id"),
             start=_offset(cell, "start"),
             end=_offset(cell, "end"),
@@ -275,9 +279,9 @@ def _offset(cell: _Cell, key: str) -> int | None:
 
 def grade(value: Any, where: str) -> float:
     """A finite grade; a text is refused, since "1,5" means two things."""
-    value = value.item() if hasattr(value, "item") else value
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise DataError(f"{where}: expected a grade (a finite number), got {value!r}")
+    value = _scalar(value)
+    if not is_finite(value):
+        raise DataError(f"{where}: expected a grade (a finite number), got {shown(value)}")
     return float(value)
 
 
@@ -289,5 +293,5 @@ def _grades(cell: _Cell) -> dict[str, float]:
         return {identifier(key, where): grade(item, where) for key, item in value.items() if item is not None}
     flat: list[Any] = []
     for item in _items(cell, ";"):
-        flat += _items(cell._replace(value=item)) if _is_list(item) else [item]
+        flat += _items(cell._replace(value=item)) if is_list(item) else [item]
     return {identifier(item, where): 1.0 for item in flat if not is_missing(item)}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, describe
 from ragkit.records.files import decode, read_bytes, read_json, read_jsonl
 from ragkit.records.readers.rows import Row, find_columns, is_missing
 
@@ -33,14 +33,25 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> list[Row
             raise DataError(f"{path}: expected a JSON list of questions, got {type(value).__name__}")
         return _objects((f"{path}: [{index}]", row) for index, row in enumerate(rows))
     if suffix == ".parquet":
-        read_bytes(path, "a Parquet file")
-        import pandas
-
-        return rows_of_frame(pandas.read_parquet(path), str(path))
+        return _read_parquet(path)
     if suffix in (".csv", ".tsv", ".tab", ".txt"):
         return list(read_csv(path, columns, "\t" if suffix in (".tsv", ".tab") else None))
     raise DataError(f"{path}: unknown kind of file {suffix!r}; expected {', '.join(TABLE_SUFFIXES)}, or a folder with "
                     "queries.jsonl: save the table as CSV (UTF-8)")
+
+
+def _read_parquet(path: Path) -> list[Row]:
+    data = read_bytes(path, "a Parquet file")
+    import pandas
+
+    try:
+        frame = pandas.read_parquet(io.BytesIO(data))
+    except ImportError:
+        raise
+    except Exception as error:  # pyarrow has many kinds of errors for a broken file
+        raise DataError(f"{path}: cannot be read as Parquet ({describe(error)}); expected a whole Parquet file: write "
+                        "or copy it again") from error
+    return rows_of_frame(frame, str(path))
 
 
 def _objects(values: Iterable[tuple[str, Any]]) -> list[Row]:
@@ -114,11 +125,12 @@ def rows_of_frame(frame: Any, where: str) -> list[Row]:
     if hasattr(frame, "iter_rows"):
         records: Iterable[Mapping[str, Any]] = frame.to_dicts()
     else:
-        frame = frame.rename(columns=str)
-        names = list(frame.columns)
+        names = [str(name) for name in frame.columns]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise DataError(f"{where}: the column {repeated[0]!r} stands twice; expected each name once")
+        frame = frame.copy(deep=False)
+        frame.columns = names
         records = frame.to_dict("records")
     return [(f"{where}: row {index}", row) for index, row in enumerate(records) if not _is_blank(row)]
 

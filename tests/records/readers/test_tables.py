@@ -12,8 +12,11 @@ import polars
 import pytest
 
 from ragkit.errors import DataError
+from ragkit.records.gold import project_gold
 from ragkit.records.questions import Dataset, GoldText, Question, text_id
 from ragkit.records.readers import load_dataset
+from ragkit.records.readers.beir import write_folder
+from ragkit.records.trajectory import Passage
 
 C25 = "id,question,reference,category\nNA,Country code of Namibia?,NA,null\nq2,Which option applies?,None,billing\n" \
       "007,Which agent?,n/a,nan\n"
@@ -132,6 +135,8 @@ def test_a_wrong_column_map_names_the_columns_found(tmp_path: Path) -> None:
     path = write(tmp_path, "fragen.csv", "Nr;Frage\n1;Wer?\n")
     told = refusal(path, columns={"question": "Frge"})
     assert "fragen.csv" in told and "no column 'Frge' for question" in told and "columns found: Nr, Frage" in told
+    columns: Any = ["Frage"]
+    assert "columns as a map of field to column name, got ['Frage']" in refusal(path, columns=columns)
     assert "'Frage' is no field" in refusal(path, columns={"Frage": "question"})
     assert "no column with the question" in refusal(path) and "columns found: Nr, Frage" in refusal(path)
 
@@ -177,12 +182,29 @@ def test_rows_without_an_id_get_that_of_their_text(tmp_path: Path) -> None:
     ("q.jsonl", b'{"question": {"a": 1}}\n', "q.jsonl:1: column 'question': expected a text, got dict"),
     ("q.jsonl", b'{"question": "a", "gold_texts": [{"doc_id": "d", "start": 4, "end": 2}]}', "0 <= start < end"),
     ("q.json", b'{"a": 1}', "expected a JSON list of questions"),
+    ("q.jsonl", b'{"question": "a", "gold_texts": [{"text": 5}]}',
+     "q.jsonl:1: gold text: expected a text (a string), got 5"),
+    ("q.jsonl", b'{"question": "a", "gold_texts": [{"text": ["x"]}]}', "q.jsonl:1: gold text: expected a text"),
+    ("q.jsonl", b'{"question": "a", "gold_texts": [{"text": 0}]}', "q.jsonl:1: gold text: expected a text"),
+    ("q.jsonl", b'{"question": "a", "gold_texts": [{"text": {"a": 1}}]}', "q.jsonl:1: gold text: expected a text"),
+    ("q.jsonl", b'{"question": "a", "gold_texts": {"text": "t", "grade": 1%s}}' % (b"0" * 400),
+     "q.jsonl:1: column 'gold_texts': expected a grade"),
+    ("q.jsonl", b'{"question": "a", "gold_ids": {"d": 1%s}}' % (b"0" * 400),
+     "q.jsonl:1: column 'gold_ids': expected a grade"),
+    ("q.csv", b'question,gold_ids\na,"{""d"": 1%s}"\n' % (b"0" * 400), "q.csv:2: column 'gold_ids': expected a grade"),
+    ("q.jsonl", b'{"question": "a", "gold_ids": %s}' % (b"[" * 500 + b"]" * 500), "q.jsonl:1: column 'gold_ids'"),
+    ("q.jsonl", b'{"question": "a", "category": %s}' % (b"[" * 500 + b"]" * 500), "q.jsonl:1: column 'category'"),
+    ("q.jsonl", b'{"question": "a", "unanswerable": %s}' % (b"[" * 500 + b"]" * 500), "q.jsonl:1: column 'unansw"),
+    ("q.parquet", b"garbage", "q.parquet: cannot be read as Parquet"),
+    ("q.parquet", b"", "q.parquet: cannot be read as Parquet"),
+    ("q.parquet", b"PAR1" + b"\0" * 64 + b"PAR1", "q.parquet: cannot be read as Parquet"),
     ("q.xlsx", b"PK", "unknown kind of file '.xlsx'"),
 ])
 def test_what_is_refused_names_file_line_and_what_was_expected(
     tmp_path: Path, name: str, data: bytes, told: str
 ) -> None:
-    assert told in refusal(write(tmp_path, name, data))
+    message = refusal(write(tmp_path, name, data))
+    assert told in message and len(message) < len(str(tmp_path)) + 300
 
 
 def test_what_is_no_data_set_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,6 +214,66 @@ def test_what_is_no_data_set_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert "expected a path, a DataFrame" in refusal(source)
     assert "no question" in refusal([]) and "no question" in refusal(Dataset(()))
     assert "[1]: expected a dict, a Question or a string, got int" in refusal(["a", 3])
+
+
+def test_columns_of_different_length_are_told() -> None:
+    told = refusal({"question": ["a", "b"], "id": ["1"]})
+    assert "expected columns of one length, got question 2, id 1" in told
+    assert "question 1, id 2" in refusal({"question": numpy.array(["a"]), "id": ("1", "2")})
+    columns = {"question": numpy.array(["a", "b"]), "id": numpy.array([1, 2])}
+    assert [q.id for q in load_dataset(columns).questions] == ["1", "2"]
+    assert "no question" in refusal({})
+    assert "no split 'test'" in refusal({"question": "a"})
+
+
+def test_broken_objects_are_data_errors() -> None:
+    def rows() -> Any:
+        yield {"question": "a"}
+        raise OSError("the disk is gone")
+
+    assert "the generator cannot be read (OSError: the disk is gone)" in refusal(rows())
+    assert "no such file" in refusal("Who wrote it? " * 500) and "no such file" in refusal("a\0b")
+    many = pandas.MultiIndex.from_tuples([("question", "x"), ("id", "x")])
+    assert "no column with the question" in refusal(pandas.DataFrame([["a", "1"]], columns=many))
+    assert "stands twice" in refusal(pandas.DataFrame([["a", "b"]], columns=["question", "question"]))
+    assert "no column with the question" in refusal(polars.DataFrame({"q": [1]}))
+    assert "no question" in refusal(pandas.DataFrame()) and "no question" in refusal(polars.DataFrame())
+    for cell in (numpy.array(["a", "b"]), {"a"}, object(), b"x", ["a"]):
+        assert "column 'category': expected a text" in refusal([{"question": "q", "category": cell}])
+    assert "expected a grade" in refusal([{"question": "q", "gold_ids": {"d": numpy.array([1, 2])}}])
+    assert "expected an id" in refusal([{"question": "q", "id": numpy.array([1, 2])}])
+    assert "true or false" in refusal([{"question": "q", "unanswerable": numpy.array([True, False])}])
+
+
+@pytest.mark.parametrize(("fields", "told"), [
+    ({"text": 5}, "expected a text"), ({"text": None}, "expected a text"),
+    ({"text": "t", "grade": "1"}, "expected a grade"), ({"text": "t", "grade": 10**400}, "expected a grade"),
+    ({"text": "t", "grade": numpy.nan}, "expected a grade"), ({"text": "t", "document_id": 7}, "must be a string"),
+    ({"document_id": "d", "start": "1", "end": 2}, "whole number for start"),
+    ({"document_id": "d", "start": 1, "end": 2.5}, "whole number for end"), ({}, "expected a text, or document_id"),
+])
+def test_a_gold_text_is_checked_at_birth(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(DataError, match=f"gold text: .*{told}"):
+        GoldText(**fields)
+
+
+def test_lone_surrogates_load_and_are_written_escaped(tmp_path: Path) -> None:
+    path = write(tmp_path, "q.jsonl", '{"_id": "q\\ud800", "text": "Q \\ud800", "category": "\\udc00 c", '
+                 '"tags": ["\\ud800"], "answers": ["\\ud83d"], "gold_texts": ["g \\ud800"], "gold_ids": ["d\\udfff"]}\n'
+                 '{"text": "only \\ud800"}\n')
+    dataset = load_dataset(path)
+    first, second = dataset.questions
+    assert (first.id, first.text, first.category, first.tags) == ("q\ud800", "Q \ud800", "\udc00 c", ("\ud800",))
+    assert dataset.qrels == {"q\ud800": {"d\udfff": 1.0}} and second.id == text_id("only \ud800")
+    assert dataset.fingerprints()["questions"]
+    write_folder(tmp_path / "folder", dataset)
+    again = load_dataset(tmp_path / "folder")
+    assert again.questions == dataset.questions and again.qrels == dataset.qrels
+    assert "\\ud800" in (tmp_path / "folder" / "queries.jsonl").read_text(encoding="utf-8")
+    qrels, report = project_gold(dataset, [Passage("p", "a g \ud800 b")])
+    assert qrels["q\ud800"] == {"d\udfff": 1.0, "p": 1.0} and report.count("exact") == 1
+    twice = write(tmp_path, "twice.jsonl", '{"text": "Q \\ud800"}\n{"text": "Q \\ud800"}\n')
+    refusal(twice).encode("utf-8")  # what is told can be printed
 
 
 def test_questions_and_datasets_pass_through() -> None:
