@@ -31,7 +31,8 @@ _WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’.-](?=[^\W_]))*")
 class AnswerSample:
     """An answer with the texts that it was written from and the right answers, where known.
 
-    idf: the weight of a token in lexical_coverage; without it the sample's own contexts give the weights.
+    answer: None where it is unknown; an empty one is known, and wrong. idf: the weight of a token in
+    lexical_coverage; without it the sample's own contexts give the weights.
     """
 
     question: str
@@ -133,7 +134,8 @@ def lexical_coverage(sample: AnswerSample) -> Score:
 def answer_f1(sample: AnswerSample) -> Score:
     """Harmonic mean of token precision and recall against the reference answer; the best of all references.
 
-    Case, punctuation and English articles are left out. 0 for a refusal that the references do not hold.
+    Case, punctuation and English articles are left out. 0 for a refusal that the references do not hold, and for an
+    empty answer; undefined where the answer is unknown (None).
 
     >>> answer_f1(AnswerSample("Who?", "Marie Curie", references=("Curie", "Marie Sklodowska Curie"))).value
     0.8
@@ -144,6 +146,8 @@ def answer_f1(sample: AnswerSample) -> Score:
 @metric("exact_match", kind="answer", undefined="no answer, or no reference answer", laws=_LAWS, source="SQuAD EM")
 def exact_match(sample: AnswerSample) -> Score:
     """1 if the answer equals one of the reference answers, case, punctuation and English articles aside, else 0.
+
+    An empty answer is wrong; one that is unknown (None) leaves it undefined.
 
     >>> exact_match(AnswerSample("Where?", "the Rome.", references=("Rome",))).value
     1.0
@@ -197,9 +201,11 @@ def _best(sample: AnswerSample, compare: Callable[[list[str], list[str]], float]
     references = [reference for reference in sample.references if reference.strip()]
     if not references:
         return Score.undefined("no reference answer")
-    if not (sample.answer or "").strip():
+    if sample.answer is None:
         return Score.undefined("no answer")
-    answer = normalized_tokens(sample.answer or "")
+    if not sample.answer.strip():
+        return Score.scored(0.0)  # SQuAD's rule: an empty prediction is wrong, whatever the reference leaves of itself
+    answer = normalized_tokens(sample.answer)
     return Score.scored(max(compare(answer, normalized_tokens(reference)) for reference in references))
 
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ragkit.errors import DataError
-from ragkit.records.questions import Qrels
+from ragkit.errors import DataError, shown
+from ragkit.records.questions import Qrels, is_finite
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -143,18 +143,26 @@ class RankBatch:
         return np.where(self.n_relevant > 0, np.asarray(values, dtype=np.float64), np.nan)
 
 
+def check_level(level: object) -> None:
+    """Raise DataError unless `level` can be the least grade of a relevant document: a finite number above 0.
+
+    >>> check_level(0.5)
+    """
+    if not is_finite(level) or not cast("float", level) > 0:
+        raise DataError(f"level: expected a grade above 0 (a finite number), got {shown(level)}")
+
+
 def build_batch(rankings: Iterable[RankedIds], qrels: Qrels, *, level: float = 1.0) -> RankBatch:
     """Join rankings with the grades of their questions.
 
     The order of the ids is the rank: sort a scored run before. A question without a row in the qrels is "unlabelled".
-    Raises DataError for a level that is not above 0, a grade that is no number, an id that is no string.
+    Raises DataError for a level that check_level refuses, a grade that is no number, an id that is no string.
 
     >>> batch = build_batch([RankedIds("q", ["b", "x", "a", "a"])], {"q": {"a": 3, "b": 2, "c": 1}})
     >>> batch.grades.tolist(), batch.n_relevant.tolist()
     ([2.0, 0.0, 3.0, 0.0], [3])
     """
-    if not level > 0:
-        raise DataError(f"level: expected a grade above 0, got {level!r}")
+    check_level(level)
     rankings = list(rankings)
     found: list[float] = []
     ends, ideal_ends, ideal = [0], [0], list[float]()
@@ -208,7 +216,11 @@ def _later_copies(ids: Sequence[str], start: int) -> list[int]:
 
 
 def _descending(grades: Iterable[float], question_id: str) -> list[float]:
-    ordered = sorted((float(grade) for grade in grades), reverse=True)
+    given = list(grades)
+    try:
+        ordered = sorted(map(float, given), reverse=True)
+    except (TypeError, ValueError, OverflowError):
+        ordered = [np.nan]
     if not all(np.isfinite(ordered)):
-        raise DataError(f"qrels of {question_id!r}: expected finite grades, got {ordered}")
+        raise DataError(f"qrels of {question_id!r}: expected finite grades, got {shown(given)}")
     return ordered

@@ -16,6 +16,7 @@ from ragkit.metrics.registry import Direction
 from ragkit.records.judgements import Score
 
 _CONFIDENCE = 0.95
+_SEEDS = 2**64 - 1
 _DRAWS_AT_ONCE = 4_000_000  # bounds the memory of the bootstrap to some 50 MB
 
 
@@ -51,7 +52,8 @@ def summarize(
     """Summarise (question id, score) pairs of one metric; the same arguments give the same numbers.
 
     Repeats are averaged per question first, then questions are resampled. Failed and undefined scores never enter
-    the mean; a failed one enters worst and best. Where the direction is "lower", worst is the upper end.
+    the mean; a failed one enters worst and best. Where the direction is "lower", worst is the upper end. Any whole
+    number is a seed, also a negative one.
     Raises DataError where n_asked is less than the questions given.
 
     >>> interval = summarize([("q1", Score.scored(1)), ("q2", Score.scored(0)), ("q3", Score.failed("timed out"))],
@@ -95,7 +97,7 @@ def bootstrap(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float
         return None, None
     if np.all(data == data[0]):  # the mean of equal numbers may be off by a rounding error
         return float(data[0]), float(data[0])
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(seed if seed >= 0 else seed & _SEEDS)  # numpy refuses negative ones
     rows = max(1, _DRAWS_AT_ONCE // count)
     means = np.concatenate([
         data[random.integers(0, count, size=(min(rows, resamples - done), count), dtype=np.int32)].mean(axis=1)

@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Final, NamedTuple
 
 from ragkit.errors import DataError
+from ragkit.metrics.batch import check_level
 from ragkit.metrics.ranking import NO_RELEVANT, RankedIds, build_batch, score_arrays
 from ragkit.metrics.registry import Metric, metric, parse
 from ragkit.records.judgements import Score
@@ -57,8 +58,7 @@ class EvidencePath:
         for name, given in (("errors", self.errors), ("stages", self.stages)):
             if given and len(given) != len(self.steps):
                 raise DataError(f"evidence path: expected {name} of {len(self.steps)} steps, got {len(given)}")
-        if not self.level > 0:
-            raise DataError(f"level: expected a grade above 0, got {self.level!r}")
+        check_level(self.level)
 
     @cached_property
     def relevant(self) -> frozenset[str]:
@@ -163,23 +163,26 @@ def cumulative_recall(path: EvidencePath, k: None = None) -> list[Score]:
     return [Score.scored(share) for share in path.shares]
 
 
-@metric("marginal_recall", kind="trajectory", undefined=_NO_GOLD + ", or the step failed", series=True, laws=_LAWS)
+@metric("marginal_recall", kind="trajectory", undefined=_NO_GOLD, series=True, laws=_LAWS)
 def marginal_recall(path: EvidencePath, k: None = None) -> list[Score]:
-    """Per step: the share of the gold that it saw first. The steps add up to the last cumulative recall."""
-    return [Score.undefined(_FAILED_STEP) if path.failed(t) else Score.scored(gain)
+    """Per step: the share of the gold that it saw first. The steps add up to the last cumulative recall.
+
+    A step that failed has a failed score, no 0: nobody knows what it would have found.
+    """
+    return [Score.failed(_FAILED_STEP) if path.failed(t) else Score.scored(gain)
             for t, gain in enumerate(_gains(path))]
 
 
-@metric("novelty", kind="trajectory", undefined=_NO_GOLD + ", the step failed or returned nothing", series=True,
+@metric("novelty", kind="trajectory", undefined=_NO_GOLD + ", or the step returned nothing", series=True,
         laws=_LAWS)
 def novelty(path: EvidencePath, k: None = None) -> list[Score]:
-    """Per step: the share of its distinct documents that no earlier step returned."""
+    """Per step: the share of its distinct documents that no earlier step returned; failed where the step failed."""
     scores = []
     earlier: frozenset[str] = frozenset()
     for t, ids in enumerate(path.steps):
         distinct = frozenset(ids)
         if path.failed(t):
-            scores.append(Score.undefined(_FAILED_STEP))
+            scores.append(Score.failed(_FAILED_STEP))
         elif not distinct:
             scores.append(Score.undefined("nothing returned"))
         else:

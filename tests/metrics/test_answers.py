@@ -53,6 +53,7 @@ def test_lexical_coverage_weighs_rare_words_more() -> None:
     ("Rome", ("Paris", "Rome"), 1.0, 1.0), ("Rome Rome", ("Rome",), 2 / 3, 0.0), ("London", ("Paris",), 0.0, 0.0),
     ("the", ("a",), 1.0, 1.0), ("the", ("Paris",), 0.0, 0.0), ("北京市", ("北京",), 0.8, 0.0),
     ("NA", ("NA",), 1.0, 1.0),
+    ("", ("Paris",), 0.0, 0.0), (" \n", ("Paris", "Rome"), 0.0, 0.0), ("", ("the",), 0.0, 0.0),
     ("I don't know", ("Paris",), 0.0, 0.0),
 ])
 def test_against_references(answer: str, references: tuple[str, ...], f1: float, exact: float) -> None:
@@ -63,7 +64,7 @@ def test_against_references(answer: str, references: tuple[str, ...], f1: float,
 
 @pytest.mark.parametrize(("sample", "reasons"), [
     (AnswerSample("?", None, ("c",), ("r",)), ["no answer"] * 4),
-    (AnswerSample("?", "  ", ("c",), ("r",)), ["no answer"] * 4),
+    (AnswerSample("?", "  ", ("c",), ("r",)), ["no answer", "no answer", None, None]),
     (AnswerSample("?", "a", (), ("r",)), ["no context", "no context", None, None]),
     (AnswerSample("?", "a", ("", "..."), ("r",)), ["no context", "no context", None, None]),
     (AnswerSample("?", "I don't know.", ("c",), ("r",)), ["answer refused", "answer refused", None, None]),

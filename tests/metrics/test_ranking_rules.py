@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ragkit.errors import DataError
+from ragkit.metrics.batch import check_level
 from ragkit.metrics.ranking import RankedIds, build_batch, score_arrays, score_batch
 from ragkit.metrics.registry import definitions, parse, parse_all
+from ragkit.metrics.trajectory import EvidencePath
 
 QRELS = {"q": {"a": 1.0, "b": 1.0}, "low": {"a": 0.5}, "nothing": {"a": 0.0}}
 ALL = [parse(d.name if d.cut != "required" else f"{d.name}@3") for d in definitions("ranking")]
@@ -99,10 +102,26 @@ def value_of(ids: list[str], grades: dict[str, float]) -> float | None:
     return score_batch(build_batch([RankedIds("q", ids)], {"q": grades}), parse_all("recall"))[0][0].value
 
 
-@pytest.mark.parametrize("level", [0, -1, math.nan])
-def test_level_must_be_above_zero(level: float) -> None:
+@pytest.mark.parametrize("level", [0, -1, math.nan, math.inf, 10**400, True, None, "2"])
+def test_level_must_be_a_finite_number_above_zero(level: Any) -> None:
+    with pytest.raises(DataError, match="level: expected a grade above 0"):
+        check_level(level)
     with pytest.raises(DataError, match="level: expected a grade above 0"):
         build_batch([RankedIds("q", ["a"])], QRELS, level=level)
+    with pytest.raises(DataError, match="level: expected a grade above 0"):
+        EvidencePath((("a",),), {"a": 1}, level=level)
+
+
+@pytest.mark.parametrize("level", [1, 0.5, np.float32(2), np.int64(3)])
+def test_a_level_may_be_any_other_number(level: Any) -> None:
+    check_level(level)
+
+
+@pytest.mark.parametrize("grade", [10**400, "much", None, math.inf])
+def test_a_grade_must_be_a_finite_number(grade: Any) -> None:
+    with pytest.raises(DataError, match="qrels of 'q': expected finite grades") as caught:
+        build_batch([RankedIds("q", ["a"])], {"q": {"a": grade}})
+    assert len(str(caught.value)) < 200
 
 
 def test_bad_input_is_named() -> None:

@@ -80,6 +80,15 @@ def test_the_seed_decides() -> None:
     assert summarize(scores, (0, 1), seed=3) != summarize(scores, (0, 1), seed=4)
 
 
+@pytest.mark.parametrize("seed", [-1, -2**70, 2**70])
+def test_any_whole_number_is_a_seed(seed: int) -> None:
+    scores = scored(*np.random.default_rng(1).random(40).tolist())
+    once = summarize(scores, (0, 1), seed=seed)
+    assert once == summarize(scores, (0, 1), seed=seed) != summarize(scores, (0, 1), seed=seed - 1)
+    assert once.low is not None and once.high is not None and once.mean is not None
+    assert once.low < once.mean < once.high
+
+
 def test_chunks_of_the_bootstrap_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     data = np.random.default_rng(1).random(50)
     monkeypatch.setattr("ragkit.metrics.statistics._DRAWS_AT_ONCE", 120)

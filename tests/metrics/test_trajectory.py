@@ -105,7 +105,7 @@ def test_an_agent_that_never_searched() -> None:
 
 def test_an_empty_step_and_a_failed_step() -> None:
     path = EvidencePath((("a",), (), ("b",)), {"a": 1, "b": 1}, ("a",), errors=(False, False, True))
-    failed = Score.undefined("step failed")
+    failed = Score.failed("step failed")
     assert series(path, "cumulative_recall") == [Score.scored(0.5), Score.scored(0.5), Score.scored(1)]
     assert series(path, "novelty") == [Score.scored(1), Score.undefined("nothing returned"), failed]
     assert series(path, "marginal_recall")[2] == failed
