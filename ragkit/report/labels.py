@@ -27,7 +27,7 @@ OUTCOMES: Mapping[str, Outcome] = {
     "unanswerable_refused": Outcome("unanswerable, and the app did not answer", "it works", "good"),
     "unanswerable_answered": Outcome("unanswerable, and the app answered all the same", "the generator’s", "warn"),
     "unanswerable_unchecked": Outcome("unanswerable, answer not known", "nothing to check", "plain"),
-    "not_asked": Outcome("not asked", "nobody’s", "plain"),
+    "not_asked": Outcome("not asked", "nothing to check", "plain"),
     "failed": Outcome("the app failed", "the app’s", "failed"),
 }
 MATRIX = (("complete", "Evidence complete"), ("incomplete", "Evidence incomplete"))
@@ -48,12 +48,12 @@ SIDES = (
         "faithfulness", "answer_relevancy", "context_precision", "context_recall", "lexical_support",
         "lexical_coverage", "answer_f1", "exact_match", "id_context_precision", "id_context_recall")),
 )
-STEP_METRICS = ("recall", "ndcg", "ndcg@10", "ndcg@5", "mrr", "precision@5", "cumulative_recall", "marginal_recall",
+STEP_METRICS = ("recall", "ndcg", "ndcg@5", "ndcg@10", "mrr", "precision@5", "cumulative_recall", "marginal_recall",
                 "novelty")
-STEP_CURVE = ("recall", "ndcg", "ndcg@10", "ndcg@5", "cumulative_recall")
+STEP_CURVE = ("recall", "ndcg", "ndcg@5", "ndcg@10", "cumulative_recall")
 CATEGORY_METRICS = ("recall", "allhit", "mrr", "ndcg@10", "faithfulness", "context_recall", "answer_relevancy",
                     "lexical_support", "answer_f1", "exact_match")
-QUESTION_METRICS = ("recall", "ndcg@10", "ndcg@5", "mrr", "faithfulness", "lexical_support", "answer_f1")
+QUESTION_METRICS = ("recall", "ndcg@5", "ndcg@10", "mrr", "faithfulness", "lexical_support", "answer_f1")
 
 GUIDE = (
     ("hit@k", "did anything useful come back; quick to explain, blind to order"),
@@ -80,6 +80,7 @@ SCORE_HEADS: Mapping[str, tuple[str, str]] = {
     "similarity": ("Similarity", "larger is nearer"),
     "distance": ("Distance", "smaller is nearer"),
 }
+NEEDS_JUDGE = "needs a judge"  # the reason of a score that only a model could have given
 STATES: Mapping[str, str] = {
     "labelled": "labelled", "unanswerable": "declared unanswerable", "unlabelled": "unlabelled",
 }
@@ -93,6 +94,26 @@ def outcome(key: str) -> Outcome:
     """
     known = OUTCOMES.get(key) or next((outcome for outcome in OUTCOMES.values() if outcome.title == key), None)
     return known or Outcome(words(key), "", "plain")
+
+
+def score_head(stage: str, name: str, score_kind: str) -> tuple[str, str]:
+    """What the scores of a list are called, and how they are read.
+
+    >>> score_head("fuse", "rrf", "similarity"), score_head("retrieve", "bm25", "unknown")
+    (('RRF score', 'larger is better'), ('Score', 'kind not known'))
+    """
+    if stage == "fuse" and name == "rrf":  # a similarity in that larger is better, but of no two texts
+        return "RRF score", "larger is better"
+    return SCORE_HEADS.get(score_kind, ("Score", "kind not known"))
+
+
+def state(status: str, reason: str | None) -> tuple[str, str]:
+    """What is written for a score that is none, and why, where that says more.
+
+    >>> state("undefined", "needs a judge"), state("undefined", "no order")
+    (('needs a judge', ''), ('undefined', 'no order'))
+    """
+    return (NEEDS_JUDGE, "") if reason == NEEDS_JUDGE else (status, reason or "")
 
 
 def words(key: str) -> str:

@@ -58,6 +58,7 @@ def hit_curve(data: ReportData) -> Figure | None:
         for name, mean, summary in zip(names, means, summaries, strict=True)
     )
     layout = _layout("passages read (k)", "questions with a hit")
+    layout["margin"]["r"] = 48  # room for the last label, which stands to the right of its point
     layout["xaxis"].update(type="category")
     layout["yaxis"].update(range=[0, 1.06], tickformat=".0%")
     return Figure("hit-curve", "Share of questions with a relevant passage among the first k", _spec([trace], layout),
@@ -74,7 +75,7 @@ def _errors(means: Sequence[float], summaries: Sequence[Mapping[str, Any]]) -> d
 
 def rank_histogram(data: ReportData) -> Figure | None:
     """At which ranks the relevant passages stood, and how many were missed."""
-    if not data.rank_histogram:
+    if not any(data.rank_histogram.values()):
         return None
     ranks, counts = list(data.rank_histogram), list(data.rank_histogram.values())
     colours = [VERMILLION if rank == "missed" else BLUE for rank in ranks]
@@ -92,18 +93,21 @@ def rank_histogram(data: ReportData) -> Figure | None:
 
 
 def step_curve(data: ReportData) -> Figure | None:
-    """Recall and NDCG of each step beside the recall gathered up to it."""
+    """Recall and NDCG of each step beside the recall gathered up to it; lines that would hide each other are one."""
     per_step: Mapping[str, Mapping[str, Any]] = data.summary.get("per_step") or {}
     steps = [row.step for row in step_rows(data, [])[1]]
     names = labels.chosen({name for figures_ in per_step.values() for name in figures_}, labels.STEP_CURVE)
-    if not steps or not names:
+    lines: dict[tuple[float | None, ...], list[str]] = {}
+    for name in names:
+        lines.setdefault(tuple(_mean(per_step[step].get(name)) for step in steps), []).append(name)
+    lines = {means: same for means, same in lines.items() if any(mean is not None for mean in means)}
+    if not lines:
         return None
     traces = []
-    for place, name in enumerate(names):
-        colour = _SERIES[place % len(_SERIES)]
-        means = [numbers.known((per_step[step].get(name) or {}).get("mean")) for step in steps]
+    for place, (means, same) in enumerate(lines.items()):
+        colour, name = _SERIES[place % len(_SERIES)], " = ".join(same)
         traces.append({
-            "type": "scatter", "mode": "lines+markers", "name": _inert(name), "x": steps, "y": means,
+            "type": "scatter", "mode": "lines+markers", "name": _inert(name), "x": steps, "y": list(means),
             "line": {"color": colour, "width": 2.5, "dash": _DASHES[place % len(_DASHES)]},
             "marker": {"color": colour, "size": 8, "symbol": _MARKERS[place % len(_MARKERS)]},
             "hovertemplate": f"{_inert(name)}, step %{{x}}: %{{y:.3f}}<extra></extra>", "connectgaps": False,
@@ -114,6 +118,12 @@ def step_curve(data: ReportData) -> Figure | None:
     layout.update(showlegend=True, legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"})
     return Figure("step-curve", "Mean of each step, over the questions that reached it", _spec(traces, layout), (), (),
                   320)
+
+
+def _mean(figures_: Mapping[str, Any] | None) -> float | None:
+    """A step's mean, without the last bits by which sums of the same numbers differ."""
+    mean = numbers.known((figures_ or {}).get("mean"))
+    return None if mean is None else round(mean, 12)
 
 
 def _inert(name: str) -> str:
