@@ -52,7 +52,7 @@ def render_html(data: ReportData) -> str:
     figures = plots.figures(data)
     page = _environment().get_template("report.html.jinja").render(
         data=data, summary=_Loose(data.summary), run=_Loose(data.run),
-        questions=_Loose(data.summary.get("questions") or {}), rows=rows, parts=parts, labels=labels, numbers=numbers,
+        questions=_Loose(data.summary.get("questions") or {}), rows=rows, parts=parts, numbers=numbers,
         figures=figures, plot_data=texts.embedded_json({name: figure.spec for name, figure in figures.items()}),
         store=TextStore(), sections=sections(data), definitions=definitions(data), answer_length=_ANSWER_LENGTH,
         style=Markup(style), script=Markup(script), plotly=Markup(plotly) if figures else "",  # noqa: S704  (our own)
@@ -67,11 +67,11 @@ def sections(data: ReportData) -> list[tuple[str, str]]:
     present = (
         ("fix-first", "What to fix first", True),
         ("headline", "Headline numbers", True),
-        ("ranks", "Ranks", bool(data.hit_curve or data.rank_histogram)),
+        ("ranks", "Ranks", bool(plots.hit_curve(data) or plots.rank_histogram(data))),
         ("steps", "Step by step", bool(summary.get("per_step"))),
         ("lost", "Where gold was lost", bool(data.fates)),
         ("reranker", "The re-ranker", bool(parts.rerank_parts(data))),
-        ("categories", "By category", bool(summary.get("categories"))),
+        ("categories", "By category", bool(rows.category_rows(data)[0])),
         ("app", "The app", True),
         ("judge", "The judge", bool(summary.get("judge") or data.agreement or data.needs_judge)),
         ("questions", "Worst questions", bool(data.worst)),
@@ -103,7 +103,7 @@ def _environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True,
     )
     environment.filters.update(attr=texts.attribute, shortened=texts.shortened, anchor=texts.anchor)
-    environment.globals["question_anchor"] = question_anchor
+    environment.globals.update(question_anchor=question_anchor, labels=labels)
     return environment
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ragkit.report import labels, numbers, parts, plots, rows, texts
-from ragkit.report.data import ListView, QuestionView, ReportData
+from ragkit.report.data import ListView, QuestionView, ReportData, ScoreView
 from ragkit.report.html import definitions
 
 _ANSWER = 400  # characters of an answer that a table-like line bears
@@ -33,18 +33,27 @@ def _head(data: ReportData) -> list[str]:
     for key in ("app", "dataset", "judge", "embedder", "started", "label", "git"):
         if data.run.get(key):
             facts.append((key.capitalize(), texts.markdown(numbers.anything(data.run[key]))))
-    facts.append(("Gold is about", f"{texts.markdown(data.unit)}s"))
+    if parts.labelled(data):
+        facts.append(("Gold is about", f"{texts.markdown(data.unit)}s"))
     return [f"# {texts.markdown(data.summary.get('variant') or 'Report')}",
             "\n".join(f"- **{name}:** {value}" for name, value in facts)]
 
 
 def _fix_first(data: ReportData) -> list[str]:
-    heads, lines = parts.matrix(data)
-    body = [[title, *(f"**{count}** ({outcome.owner})" for count, outcome in cells)] for title, cells in lines]
-    others = ", ".join(f"{count} × {outcome.title}" for count, outcome in parts.other_outcomes(data))
+    found = parts.other_outcomes(data)
+    others = ", ".join(f"{count} × {outcome.title}" for count, outcome in found)
+    if parts.crossed(data):
+        heads, lines = parts.matrix(data)
+        body = [[title, *(f"**{count}** ({outcome.owner})" for count, outcome in cells)] for title, cells in lines]
+        outcomes = [table(["", *(title for _, title in heads)], body),
+                    f"Besides: {texts.markdown(others)}." if others else ""]
+    else:
+        body = [[texts.markdown(outcome.title), texts.markdown(outcome.owner), f"**{count}**"]
+                for count, outcome in found]
+        outcomes = [table(["Outcome", "Whose", "Questions"], body, text_columns=2) if body else ""]
     lost = ", ".join(f"{part.count} {part.name}" for part in parts.fate_parts(data.lost_stages))
     return ["## What to fix first", f"**{texts.markdown(data.fix_first)}**",
-            table(["", *(title for _, title in heads)], body), f"Besides: {texts.markdown(others)}." if others else "",
+            *outcomes,
             f"Incomplete and wrong, by where the evidence was lost: {texts.markdown(lost)}." if lost else "",
             texts.markdown(data.rule)]
 
@@ -63,9 +72,7 @@ def _headline(data: ReportData) -> list[str]:
 
 
 def _mean(row: rows.MetricRow) -> str:
-    if row.mean != numbers.NONE:
-        return row.mean
-    return rows.NEEDS_JUDGE if row.needs_judge else "failed" if row.failed and not row.undefined else "undefined"
+    return row.mean if row.mean != numbers.NONE else row.state
 
 
 def _why(row: rows.MetricRow) -> str:
@@ -106,10 +113,12 @@ def _lost(data: ReportData) -> list[str]:
 
 def _categories(data: ReportData) -> list[str]:
     names, lines = rows.category_rows(data)
-    if not lines:
+    if not names:
         return []
     body = [[texts.markdown(line.name), *map(_cell, line.cells)] for line in lines]
-    return ["## By category", table(["Category", *map(texts.code, names)], body)]
+    left = ", ".join(map(texts.code, rows.unscored_in_categories(data)))
+    return ["## By category", table(["Category", *map(texts.code, names)], body),
+            f"Scored in no category: {left}." if left else ""]
 
 
 def _app(data: ReportData) -> list[str]:
@@ -161,9 +170,13 @@ def _question(question: QuestionView) -> str:
                           for id_, fate in question.fates.items())
         lines.append(f"- **Gold:** {fates}")
     scores = [f"{texts.code(score.metric)} {numbers.number(score.value)}" if score.status == "scored" else
-              f"{texts.code(score.metric)} {score.status}: {texts.markdown(score.reason or '')}"
+              f"{texts.code(score.metric)} {texts.markdown(_state(score))}"
               for score in question.scores if score.step == "final"]
     return "\n".join([*lines, f"- **Scores:** {', '.join(scores)}" if scores else ""]).rstrip()
+
+
+def _state(score: ScoreView) -> str:
+    return ": ".join(part for part in labels.state(score.status, score.reason) if part)
 
 
 def _ids(found: ListView) -> str:

@@ -133,16 +133,6 @@ def retrieval_score(value: object) -> str:
     return NONE if number_ is None else f"{number_:.4g}"
 
 
-def harmonic_rank(mean: object) -> str:
-    """What a mean reciprocal rank says: the harmonic mean of the first ranks, which is not a usual rank.
-
-    >>> harmonic_rank(0.5), harmonic_rank(0)
-    ('harmonic mean of the first ranks: 2.00', '')
-    """
-    number_ = known(mean)
-    return f"harmonic mean of the first ranks: {1 / number_:.2f}" if number_ else ""
-
-
 def limits(ends: tuple[float | None, float | None]) -> str:
     """A metric's range in words.
 

@@ -135,6 +135,16 @@ def other_outcomes(data: ReportData) -> list[tuple[str, labels.Outcome]]:
             for key, times in outcomes.items() if key not in inside and times]
 
 
+def labelled(data: ReportData) -> bool:
+    """Whether some question has labels: else there is no gold to say anything about."""
+    return bool((data.summary.get("questions") or {}).get("labelled"))
+
+
+def crossed(data: ReportData) -> bool:
+    """Whether evidence x answer has something in it; where not, the other outcomes are all that is known."""
+    return any(count != "0" for _, cells in matrix(data)[1] for count, _ in cells)
+
+
 def question_scores(question: QuestionView) -> tuple[list[str], list[QuestionScores]]:
     """A question's scores as a table: its steps ("final" first, then from 0) as columns, its metrics as rows."""
     steps = sorted({score.step for score in question.scores}, key=lambda step: (step != "final", step_order(step)))

@@ -10,8 +10,6 @@ from typing import Any
 from ragkit.report import labels, numbers, texts
 from ragkit.report.data import MetricInfo, ReportData
 
-NEEDS_JUDGE = "needs a judge"
-
 
 @dataclass(frozen=True)
 class MetricRow:
@@ -35,6 +33,12 @@ class MetricRow:
     @property
     def anchor(self) -> str:
         return texts.anchor("m", self.name)
+
+    @property
+    def state(self) -> str:
+        """What stands where there is no mean."""
+        return (labels.NEEDS_JUDGE if self.needs_judge else
+                "failed" if self.failed and not self.undefined else "undefined")
 
 
 @dataclass(frozen=True)
@@ -82,19 +86,17 @@ def metric_row(data: ReportData, name: str, figures: Mapping[str, Any]) -> Metri
         reasons=tuple((numbers.count(times) if times is not None else "", str(reason)) for reason, times in pairs),
         ends=numbers.interval(figures.get("worst"), figures.get("best")) if failed else "",
         labels=str(figures.get("labels") or ""),
-        note=_note(name, info, figures),
-        needs_judge=not figures.get("n_scored") and any(str(reason) == NEEDS_JUDGE for reason, _ in pairs),
+        note=_note(info, figures),
+        needs_judge=not figures.get("n_scored") and any(str(reason) == labels.NEEDS_JUDGE for reason, _ in pairs),
         bar=_bar(info, figures),
     )
 
 
-def _note(name: str, info: MetricInfo | None, figures: Mapping[str, Any]) -> str:
-    """What must stand beside the number: direction, range, how MRR is read, how many reached the goal."""
+def _note(info: MetricInfo | None, figures: Mapping[str, Any]) -> str:
+    """What must stand beside the number: direction, range, how many reached the goal."""
     notes = []
     if "share" in figures and numbers.known(figures["share"]) is not None:
         notes.append(f"reached by {numbers.percent(figures['share'])}, median {numbers.plain(figures.get('median'))}")
-    if name.partition("@")[0] == "mrr" and numbers.known(figures.get("mean")):
-        notes.append(numbers.harmonic_rank(figures.get("mean")))
     if info is not None and info.direction == "lower":
         notes.append("lower is better")
     if info is not None and info.range not in ((0.0, 1.0), (0, 1)):
@@ -168,12 +170,20 @@ def all_step_metrics(data: ReportData) -> list[str]:
 
 
 def category_rows(data: ReportData) -> tuple[list[str], list[CategoryRow]]:
-    """The metrics shown, and a row a category; questions without a category have a row of their own."""
+    """The metrics scored in some category, and a row a category; questions without one have a row of their own."""
     categories: Mapping[str, Mapping[str, Any]] = data.summary.get("categories") or {}
-    present = {name for figures in categories.values() for name in figures}
+    present = {name for figures in categories.values() for name, own in figures.items() if own.get("n_scored")}
     shown = labels.chosen(present, labels.CATEGORY_METRICS)
     return shown, [CategoryRow(name or "(no category)", _cells(data, figures, shown))
                    for name, figures in categories.items()]
+
+
+def unscored_in_categories(data: ReportData) -> list[str]:
+    """The metrics that the category table leaves out because no category has a score."""
+    categories: Mapping[str, Mapping[str, Any]] = data.summary.get("categories") or {}
+    present = {name for figures in categories.values() for name in figures}
+    scored = category_rows(data)[0]
+    return [name for name in labels.chosen(present, labels.CATEGORY_METRICS) if name not in scored]
 
 
 def _cells(data: ReportData, figures: Mapping[str, Any], names: list[str]) -> tuple[MetricRow | None, ...]:

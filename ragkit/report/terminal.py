@@ -37,11 +37,14 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
     ]
     if len(rows.step_rows(data, [])[1]) > 1:
         shown.append(write.steps(data))
-    if any(count != "0" for _, cells in parts.matrix(data)[1] for count, _ in cells):
+    others = parts.other_outcomes(data)
+    if parts.crossed(data):
         shown.append(write.matrix(data))
-    others = ", ".join(f"{count} × {outcome.title}" for count, outcome in parts.other_outcomes(data))
-    if others:
-        shown.append(write.line(f"Besides: {others}", "dim"))
+        if others:
+            besides = ", ".join(f"{count} × {outcome.title}" for count, outcome in others)
+            shown.append(write.line(f"Besides: {besides}", "dim"))
+    elif others:
+        shown.append(write.outcomes(data))
     if data.needs_judge:
         shown.append(write.line(f"RAGAS metrics: {data.needs_judge}", "dim"))
     if data.failures:
@@ -93,7 +96,7 @@ class _Writer:
             for row in group.rows:
                 missing = [f"{row.undefined} undefined"] if row.undefined and not row.needs_judge else []
                 missing += [f"{row.failed} failed"] if row.failed else []
-                missing += [rows.NEEDS_JUDGE] if row.needs_judge else []
+                missing += [labels.NEEDS_JUDGE] if row.needs_judge else []
                 cells = (row.name, row.mean, row.interval, row.scored, ", ".join(missing))
                 made.add_row(*map(self.safe, cells), style="dim" if row.mean == numbers.NONE else None)
         return made
@@ -111,4 +114,12 @@ class _Writer:
         made = self.table("", *(title for _, title in heads))
         for title, cells in lines:
             made.add_row(self.safe(title), *(self.safe(f"{count}  {outcome.owner}") for count, outcome in cells))
+        return made
+
+    def outcomes(self, data: ReportData) -> Table:
+        """The outcomes where no question has labels: all that can be said of the answers."""
+        made = self.table("Outcome", "Questions", "Whose")
+        made.columns[-1].justify = "left"
+        for count, outcome in parts.other_outcomes(data):
+            made.add_row(*map(self.safe, (outcome.title, count, outcome.owner)))
         return made

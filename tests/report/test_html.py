@@ -13,9 +13,10 @@ from html.parser import HTMLParser
 import pytest
 
 from ragkit.report import html as page_module
+from ragkit.report.data import ListView, PassageView, ScoreView, StepView
 from ragkit.report.html import question_anchor, render_html, sections
 from ragkit.report.plots import figures
-from tests.support.report_data import HOSTILE, question, report_data
+from tests.support.report_data import HOSTILE, question, report_data, unlabelled_data
 from tests.support.report_data import figures as metric_figures
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "base"}
@@ -142,9 +143,10 @@ def test_undefined_and_failed_stand_with_reasons(page):
     assert "I'm sorry, I can't assess this." in page.words and "no order" in page.words
 
 
-def test_mrr_is_not_called_a_usual_rank(page):
-    assert any(row.startswith("mrr harmonic mean of the first ranks: 1.58") for row in page.rows)
-    assert "not that rank 2 is usual" in page.words
+def test_mrr_is_called_no_rank(page):
+    """1 / mrr is the harmonic mean of the first ranks only where every question found something."""
+    assert any(row.startswith("mrr 0.631 0.521–0.730 24 / 30") for row in page.rows)
+    assert "harmonic mean of the first ranks:" not in page.words and "does not say that rank 2 is usual" in page.words
 
 
 def test_nan_never_appears():
@@ -162,10 +164,64 @@ def test_nan_never_appears():
 def test_without_a_judge_the_line_tells_how():
     data = report_data(judge=False)
     page = Page(render_html(data))
-    assert page.words.count("needs a judge") > 8 and data.needs_judge in page.words
+    assert page.words.count("needs a judge") == 4 + 1 + 1 + 4 + 1  # bars, line, reason, rows, section
+    assert f"RAGAS metrics: {data.needs_judge}" in page.words
     row = next(row for row in page.rows if row.startswith("faithfulness"))
     assert "needs a judge" in row and "0 / 30" in row
-    assert "No model was asked." in page.words
+    assert f"No model was asked, and every RAGAS metric {data.needs_judge}" in page.words
+
+
+def test_a_category_says_each_state_once_and_has_no_column_that_nobody_scored():
+    summary = dict(report_data().summary)
+    judged = {"faithfulness": metric_figures(None, 0, 4, reasons={"needs a judge": 4})}
+    summary["categories"] = {
+        "factual": {"recall": metric_figures(0.9, 4, 4)} | judged,
+        "out of scope": {"recall": metric_figures(None, 0, 4, reasons={"declared unanswerable": 4})} | judged,
+    }
+    page = Page(render_html(report_data(summary=summary)))
+    assert "Category recall" in page.rows and "out of scope undefined declared unanswerable 0 / 4" in page.rows
+    assert "Scored in no category: faithfulness." in page.words
+    del summary["categories"]["factual"]
+    assert "categories" not in [name for name, _ in sections(report_data(summary=summary))]
+
+
+def test_a_step_says_needs_a_judge_once():
+    summary = dict(report_data().summary)
+    summary["per_step"] = {"0": {"recall": metric_figures(None, 0, 4, reasons={"needs a judge": 4})}}
+    assert "0 24 needs a judge 0 / 4" in Page(render_html(report_data(summary=summary))).rows
+
+
+def test_a_question_uses_the_words_of_the_tables():
+    scores = (ScoreView("recall", "final", None, "undefined", "no order"),
+              ScoreView("faithfulness", "final", None, "undefined", "needs a judge"))
+    page = Page(render_html(report_data(worst=(question(1, scores=scores),))))
+    assert "recall undefined no order" in page.rows and "faithfulness needs a judge" in page.rows
+    assert "recall undefined faithfulness needs a judge" in page.words  # beside the question's text
+
+
+def test_fused_scores_are_called_rrf_scores():
+    fused = ListView("fuse", "rrf", True, "similarity", (PassageView("a", 1, "text", score=0.03279),))
+    shown = question(1, steps=(StepView(0, 0, "query", (fused,)),), context=fused)
+    page = Page(render_html(report_data(worst=(shown,))))
+    assert page.rows.count("Rank Passage RRF score larger is better Grade") == 2
+    assert not any("Similarity" in row for row in page.rows)
+
+
+def test_without_labels_the_outcomes_stand_instead_of_the_matrix(page):
+    shown = Page(render_html(unlabelled_data()))
+    assert "11 no labels, answer right no gold to check" in shown.words
+    assert not [a for _, a in shown.elements if a.get("class") == "matrix"] and "Gold is about" not in shown.words
+    assert [a["class"] for _, a in shown.elements if (a.get("class") or "").startswith("tone-")] == [
+        "tone-good", "tone-warn", "tone-plain", "tone-plain", "tone-failed"]
+    assert "Evidence complete" in page.words and "Gold is about" in page.words
+    assert [name for name, _ in sections(unlabelled_data())] == [
+        "fix-first", "headline", "steps", "categories", "app", "judge", "failures", "notes", "definitions"]
+
+
+def test_a_question_that_was_not_asked_has_no_answer_or_context():
+    unasked = question(1, outcome="not_asked", answer=None, steps=(), context=None, fates={}, scores=())
+    shown = Page(render_html(report_data(worst=(unasked,))))
+    assert "The app was not asked." in shown.words and "Context of the answer" not in shown.words
 
 
 def test_what_was_not_recorded_is_said(page):
@@ -201,7 +257,7 @@ def test_figures_are_valid_plotly_and_draw_no_markup_of_the_data():
 
     summary = dict(report_data().summary)
     summary["per_step"] = {"0": {"recall": metric_figures(None, 0), "ndcg@5": metric_figures(0.5, 3)}}
-    for data in (report_data(), report_data(summary=summary, rank_histogram={"missed": 0}, hit_curve={"hit@1": 0.0})):
+    for data in (report_data(), report_data(summary=summary, rank_histogram={"missed": 1}, hit_curve={"hit@1": 0.0})):
         made = figures(data)
         assert len(made) == 3
         for figure in made.values():
@@ -215,6 +271,21 @@ def test_the_curve_of_an_undefined_step_has_a_hole():
     summary["per_step"] = {"10": {"recall": metric_figures(0.5, 3)}, "2": {"recall": metric_figures(None, 0)}}
     trace = figures(report_data(summary=summary))["step-curve"].spec["data"][0]
     assert trace["x"] == ["2", "10"] and trace["y"] == [None, 0.5]
+
+
+def test_lines_that_would_hide_each_other_are_one():
+    summary = dict(report_data().summary)
+    summary["per_step"] = {str(step): {
+        "recall": metric_figures(0.5, 3), "ndcg@10": metric_figures(0.1 + 0.2 if step else 0.7, 3),
+        "ndcg@5": metric_figures(0.3 if step else 0.7, 3), "cumulative_recall": metric_figures(0.5 + step / 4, 3),
+        "ndcg": metric_figures(None, 0)} for step in (0, 1)}
+    traces = figures(report_data(summary=summary))["step-curve"].spec["data"]
+    assert [(trace["name"], trace["y"]) for trace in traces] == [
+        ("recall", [0.5, 0.5]), ("ndcg@5 = ndcg@10", [0.7, 0.3]), ("cumulative_recall", [0.5, 0.75])]
+
+
+def test_nothing_is_drawn_where_nothing_was_scored():
+    assert figures(unlabelled_data()) == {}
 
 
 @pytest.mark.slow

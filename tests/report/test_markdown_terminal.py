@@ -8,9 +8,10 @@ import re
 import pytest
 from rich.console import Console
 
+from ragkit.report.data import ScoreView
 from ragkit.report.markdown import render_markdown
 from ragkit.report.terminal import print_summary
-from tests.support.report_data import HOSTILE, report_data
+from tests.support.report_data import HOSTILE, question, report_data, unlabelled_data
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def test_no_text_of_the_data_starts_a_line():
 def test_markdown_has_the_same_figures_and_reasons(markdown):
     assert "| `faithfulness` | 0.900 | 0.790–0.999 | 21 / 30 | 4 | 5 | 0.727–0.917 | judged | 3 × unparsed" in markdown
     assert "| `context_recall` | undefined | – | 0 / 30 | 30 | 0 |" in markdown
-    assert "harmonic mean of the first ranks: 1.58" in markdown
+    assert "| `mrr` | 0.631 | 0.521–0.730 | 24 / 30 | 6 | 0 |  | gold | 4 × declared unanswerable" in markdown
     assert "undefined: no order" in markdown and "failed: unparsed reply" in markdown
     assert "**Cost:** not recorded" in markdown and "| cost | unknown |" in markdown
     assert "nan" not in markdown.lower().split()
@@ -87,6 +88,40 @@ def test_the_summary_fits_80_columns_on_any_console(encoding):
 def test_the_summary_tells_how_to_give_a_judge():
     text = _printed("utf-8", judge=False)
     assert text.count("needs a judge") == 5 and "--judge openai:gpt-5-mini" in text
+
+
+def test_markdown_says_needs_a_judge_once_and_leaves_unscored_categories_out():
+    markdown = render_markdown(report_data(judge=False, worst=(question(1, scores=(
+        ScoreView("recall", "final", None, "undefined", "no order"),
+        ScoreView("faithfulness", "final", None, "undefined", "needs a judge"))),)))
+    assert "**Scores:** `recall` undefined: no order, `faithfulness` needs a judge\n" in markdown
+    assert "| Category | `recall` | `mrr` | `ndcg@10` | `lexical_support` | `answer_f1` |" in markdown
+
+
+def test_without_labels_the_outcomes_stand_instead_of_the_matrix():
+    markdown = render_markdown(unlabelled_data())
+    assert "Evidence complete" not in markdown and "Gold is about" not in markdown and "Besides" not in markdown
+    table = markdown[markdown.index("| Outcome") :].split("\n\n")[0].splitlines()
+    assert table == ["| Outcome | Whose | Questions |", "| :-- | :-- | --: |",
+                     "| no labels, answer right | no gold to check | **11** |",
+                     "| no labels, answer wrong | no gold to check | **14** |",
+                     "| unanswerable, answer not known | nothing to check | **2** |",
+                     "| not asked | nothing to check | **1** |", "| the app failed | the app’s | **2** |"]
+    assert "By category\n\n| Category | `answer_f1` |" in markdown and "Scored in no category: `recall`." in markdown
+    assert "Gold is about" in render_markdown(report_data())
+
+
+def test_without_labels_the_console_shows_the_outcomes():
+    raw = io.StringIO()
+    print_summary(unlabelled_data(), Console(file=raw, width=80))
+    lines = [" ".join(line.split()) for line in raw.getvalue().splitlines()]
+    assert max(map(len, raw.getvalue().splitlines())) <= 80
+    at = lines.index("Outcome Questions Whose")
+    assert lines[at + 2 : at + 7] == [
+        "no labels, answer right 11 no gold to check", "no labels, answer wrong 14 no gold to check",
+        "unanswerable, answer not known 2 nothing to check", "not asked 1 nothing to check",
+        "the app failed 2 the app’s"]
+    assert not any("Evidence" in line or "Besides" in line for line in lines)
 
 
 def test_markup_of_rich_in_data_is_text():

@@ -19,7 +19,7 @@ CELLS = (  # texts of a public report of formula injection in exported evaluatio
 
 @pytest.mark.parametrize("write", [
     numbers.number, numbers.count, numbers.plain, numbers.percent, numbers.milliseconds, numbers.tokens, numbers.money,
-    numbers.retrieval_score, numbers.harmonic_rank, numbers.anything, lambda value: numbers.interval(value, value),
+    numbers.retrieval_score, numbers.anything, lambda value: numbers.interval(value, value),
     lambda value: numbers.of(value, value),
 ])
 @pytest.mark.parametrize("value", [None, math.nan])

@@ -255,3 +255,20 @@ def report_data(judge: bool = True, **more: Any) -> ReportData:
         "worst_rule": "6 of 30 questions: failed first, then wrong answers by rising recall.",
     } | more
     return ReportData(**fields)
+
+
+def unlabelled_data() -> ReportData:
+    """A report of questions none of which has labels: retrieval metrics are undefined, answers are checked."""
+    gold = {"unlabelled": 26, "declared unanswerable": 4}
+    summary = dict(report_data(judge=False).summary)
+    summary |= {
+        "questions": {"asked": 30, "labelled": 0, "unanswerable": 4, "unlabelled": 26},
+        "metrics": {name: figures(None, 0, reasons=gold) if name in {**_RANK, **_TRAJECTORY} else own
+                    for name, own in summary["metrics"].items()},
+        "per_step": {"0": {"recall": figures(None, 0, reasons=gold), "novelty": figures(1.0, 30)}},
+        "categories": {"factual": {"recall": figures(None, 0, reasons=gold), "answer_f1": figures(0.4, 12)}},
+        "outcomes": {"unlabelled_right": 11, "unlabelled_wrong": 14, "unanswerable_unchecked": 2, "not_asked": 1,
+                     "failed": 2},
+    }
+    return report_data(judge=False, summary=summary, hit_curve={}, rank_histogram={"missed": 0}, fates={}, rerank={},
+                       lost_stages={}, worst=())
