@@ -71,7 +71,7 @@ class Visit:
         self.page.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
         self.page.set_default_timeout(60_000)
         self.page.goto(file.as_uri() + anchor)
-        self.page.wait_for_function("document.querySelectorAll('.plot svg.main-svg').length >= 3")
+        self.page.wait_for_function("() => document.querySelectorAll('.plot svg.main-svg').length >= 3")
 
     def colour_of_first_bar(self) -> str:
         return self.page.locator(".plot[data-plot=rank-histogram] .point path").first.evaluate("e => e.style.fill")
@@ -129,7 +129,7 @@ def test_a_link_to_a_question_opens_it(visit):
     made = visit(anchor="#q-q005")
     assert made.page.locator("#q-q005").get_attribute("open") is not None
     assert made.page.locator("#q-q001").get_attribute("open") is None
-    made.page.wait_for_function("Math.abs(document.getElementById('q-q005').getBoundingClientRect().top) < 200")
+    made.page.wait_for_function("() => Math.abs(document.getElementById('q-q005').getBoundingClientRect().top) < 200")
     made.page.locator("section#failures a", has_text="q001").click()
     assert made.page.locator("#q-q001").get_attribute("open") is not None
 
@@ -145,12 +145,61 @@ def test_no_width_scrolls_the_page_sideways(visit):
             && !table.closest(".scroll") && table.getBoundingClientRect().right > innerWidth + 1).length""") == 0
 
 
+LIT = "[...document.querySelectorAll('.contents a[aria-current]')].map(link => link.textContent).join()"
+
+
+def test_the_contents_light_the_section_whose_heading_passed_the_line(visit):
+    page = visit().page
+    page.add_style_tag(content="html { scroll-behavior: auto !important }")
+    for height in (900, 5000):
+        page.set_viewport_size({"width": 1400, "height": height})
+        page.evaluate("scrollTo(0, 0)")
+        page.wait_for_function(f"() => {LIT} === 'What to fix first'")
+    page.set_viewport_size({"width": 1400, "height": 900})
+    above = "scrollBy(0, document.getElementById('h-steps').getBoundingClientRect().top - innerHeight * .3 %s)"
+    page.evaluate(above % "- 5")
+    page.wait_for_function(f"() => {LIT} === 'Ranks'")
+    page.evaluate(above % "+ 5")
+    page.wait_for_function(f"() => {LIT} === 'Step by step'")
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    page.wait_for_function(f"() => {LIT} === 'Definitions'")
+    page.set_viewport_size({"width": 390, "height": 900})  # the contents lie on their side here and follow
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    lit = "document.querySelector('.contents a[aria-current]')"
+    page.wait_for_function(f"() => {lit}.getBoundingClientRect().right <= 391")
+
+
+def test_a_table_wider_than_its_box_says_so(visit):
+    page = visit().page
+    hints = page.locator("section .scroll-hint:visible")
+    page.wait_for_timeout(300)
+    assert hints.count() == 0  # at 1400 px every open table fits, so nothing of one is cut
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.wait_for_function("() => document.querySelectorAll('section .wider').length > 0")
+    wider = "box => box.scrollWidth > box.clientWidth + 1"
+    boxes = page.locator("section .scroll:visible")
+    assert hints.count() == sum(boxes.nth(n).evaluate(wider) for n in range(boxes.count())) >= 3
+
+
+def test_no_label_of_a_plot_is_cut(browser, tmp_path):
+    file = tmp_path / "report.html"
+    file.write_text(render_html(report_data(hit_curve={"hit@1": 0.9, "hit@3": 1.0, "hit@5": 1.0})), encoding="utf-8")
+    for width in (1400, 390):
+        page = Visit(browser, file, width=width).page
+        assert page.locator(".plot[data-plot=hit-curve] .textpoint").count() == 3
+        assert page.evaluate("""() => [...document.querySelectorAll(".textpoint, .bartext")].filter(label => {
+            const [inner, box] = [label, label.closest(".plot")].map(e => e.getBoundingClientRect());
+            return inner.left < box.left || inner.right > box.right || inner.top < box.top;
+        }).map(label => label.textContent)""") == []
+        page.close()
+
+
 def test_plots_follow_the_colour_scheme(visit):
     made = visit(color_scheme="light")
     light, page = made.colour_of_first_bar(), made.page
     assert light == "rgb(0, 114, 178)"
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("getComputedStyle(document.body).backgroundColor === 'rgb(18, 22, 26)'")
+    page.wait_for_function("() => getComputedStyle(document.body).backgroundColor === 'rgb(18, 22, 26)'")
     page.wait_for_timeout(300)
     assert made.colour_of_first_bar() == "rgb(86, 180, 233)"
 

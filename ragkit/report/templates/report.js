@@ -1,4 +1,5 @@
-/* What the page does by itself: draws the plots in its own colours, opens linked questions, fills in whole texts. */
+/* What the page does by itself: draws the plots in its own colours, opens linked questions, fills in whole texts,
+   lights the section being read. */
 (function () {
   "use strict";
   var data = JSON.parse(document.getElementById("plot-data").textContent);
@@ -55,17 +56,50 @@
     target.scrollIntoView();
   }
 
+  /* Lights the last section whose heading has passed a line 30 % below the top; the first one at the top of the page. */
   function follow() {
-    var links = {};
-    document.querySelectorAll(".contents a").forEach(function (link) { links[link.hash.slice(1)] = link; });
-    var seen = new IntersectionObserver(function (entries) {
+    var links = Array.from(document.querySelectorAll(".contents a"));
+    var list = document.querySelector(".contents ul");
+    var heads = links.map(function (link) { return document.querySelector(link.hash + " h2"); });
+    var lit = null;
+    function light() {
+      var line = window.innerHeight * 0.3;
+      var end = window.scrollY + window.innerHeight >= document.documentElement.scrollHeight - 2;
+      var at = 0;
+      if (window.scrollY > 1) {
+        heads.forEach(function (head, place) { if (head.getBoundingClientRect().top <= line) { at = place; } });
+        if (end) { at = links.length - 1; }
+      }
+      if (links[at] === lit) { return; }
+      if (lit) { lit.removeAttribute("aria-current"); }
+      lit = links[at];
+      lit.setAttribute("aria-current", "true");
+      if (list.scrollWidth > list.clientWidth) { list.scrollLeft = lit.offsetLeft - list.clientWidth / 3; }
+    }
+    var waiting = false;
+    function soon() {
+      if (waiting) { return; }
+      waiting = true;
+      window.requestAnimationFrame(function () { waiting = false; light(); });
+    }
+    window.addEventListener("scroll", soon, { passive: true });
+    window.addEventListener("resize", soon);
+    document.addEventListener("toggle", soon, true);
+    light();
+  }
+
+  /* Says so beneath a table that is wider than its box. */
+  function measure() {
+    var seen = new ResizeObserver(function (entries) {
       entries.forEach(function (entry) {
-        if (!entry.isIntersecting) { return; }
-        Object.keys(links).forEach(function (id) { links[id].removeAttribute("aria-current"); });
-        links[entry.target.id].setAttribute("aria-current", "true");
+        var box = entry.target.closest(".scroll");
+        box.parentElement.classList.toggle("wider", box.scrollWidth > box.clientWidth + 1);
       });
-    }, { rootMargin: "-15% 0px -75% 0px" });
-    Object.keys(links).forEach(function (id) { seen.observe(document.getElementById(id)); });
+    });
+    document.querySelectorAll(".scroll").forEach(function (box) {
+      seen.observe(box);
+      seen.observe(box.firstElementChild);
+    });
   }
 
   document.addEventListener("toggle", function (event) {
@@ -84,5 +118,6 @@
   window.addEventListener("hashchange", reveal);
   window.addEventListener("load", function () { draw(dark.matches); });  // plotly stands after this script: links work first
   follow();
+  measure();
   reveal();
 })();
