@@ -11,6 +11,7 @@ from typing import Any
 
 from ragkit.errors import DataError, RagkitError
 from ragkit.evaluation.calling import Call, call_async, call_blocking
+from ragkit.recording.assemble import answer_text as found_answer
 from ragkit.records.questions import Question
 
 
@@ -77,27 +78,14 @@ def load_object(call: str) -> Any:
 
 
 def answer_text(result: Any) -> str | None:
-    """The answer in what an app returned: a string, a message, a state with messages, a dict with a usual key."""
-    if result is None or isinstance(result, str):
-        return result
-    if isinstance(result, Mapping):
-        if result.get("messages"):
-            return answer_text(result["messages"][-1])
-        for key in ("answer", "output", "result", "response", "text", "output_text"):
-            if key in result:
-                return answer_text(result[key])
-        raise DataError(f"app: no answer in the returned keys {sorted(map(str, result))}; give to_answer")
-    content = getattr(result, "content", None)
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):  # content blocks of a chat model
-        parts = [b if isinstance(b, str) else b.get("text", "") for b in content if isinstance(b, (str, Mapping))]
-        return "".join(parts)
-    for name in ("text", "answer", "response"):
-        value = getattr(result, name, None)
-        if isinstance(value, str):
-            return value
-    raise DataError(f"app: expected a string as the answer, got {type(result).__name__}; give to_answer")
+    """The answer in what an app returned; None stays None, what holds none is a DataError."""
+    if result is None:
+        return None
+    text = found_answer(result)
+    if text is not None:
+        return text
+    what = f"the keys {sorted(map(str, result))}" if isinstance(result, Mapping) else type(result).__name__
+    raise DataError(f"app: expected a string as the answer, got {what}; give to_answer")
 
 
 def _default_input(target: Any, question: Question) -> Any:

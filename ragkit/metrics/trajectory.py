@@ -250,7 +250,8 @@ _LIFT = "no step has a re-ranker with a list beneath it"
 def rerank_lift(path: EvidencePath, k: int | None) -> Score:
     """ndcg after the re-ranker minus ndcg of the list beneath it, mean over the steps that have one.
 
-    Both at the same cut, the ideal from all gold: below 0 the re-ranker hurts.
+    Both at the same cut, the ideal from all gold: below 0 the re-ranker hurts. Without @k the cut is the number of
+    passages that the re-ranker gave back: a list is not blamed for being cut.
     """
     return _lift(path, "ndcg", k)
 
@@ -266,15 +267,19 @@ def _gains(path: EvidencePath) -> list[float]:
 
 
 def _lift(path: EvidencePath, name: str, k: int | None) -> Score:
-    pairs: list[RankedIds] = []
+    pairs: list[tuple[RankedIds, RankedIds]] = []
     for step in range(len(path.steps)):
         lists = path.lists(step)
         place = next((i for i, listed in enumerate(lists[:-1]) if listed.stage == "rerank"), None)
         if place is not None and not path.failed(step):
-            pairs += [RankedIds("", lists[place].ids), RankedIds("", lists[place + 1].ids)]
+            pairs.append((RankedIds("", lists[place].ids), RankedIds("", lists[place + 1].ids)))
     if not pairs:
         return Score.undefined("no re-ranker")
-    values = score_arrays(build_batch(pairs, {"": path.gold}, level=path.level),
-                          [Metric(parse(name).definition, k)])[:, 0]
-    lift = float((values[0::2] - values[1::2]).mean())
+    definition, lifts = parse(name).definition, []
+    for after, before in pairs:
+        cut = k or len(after.ids) or len(before.ids) or 1
+        batch = build_batch((after, before), {"": path.gold}, level=path.level)
+        values = score_arrays(batch, [Metric(definition, cut)])[:, 0]
+        lifts.append(float(values[0] - values[1]))
+    lift = sum(lifts) / len(lifts)
     return Score.scored(lift) if isfinite(lift) else Score.undefined(NO_RELEVANT)

@@ -206,7 +206,7 @@ def _answer(trace: Trace) -> tuple[str | None, str | None]:
 
 
 def answer_text(value: Any) -> str | None:
-    """The answer in an app's output: a text, a message, the last of `messages`, or the keys answer, output, result.
+    """The answer in an app's output: a text, a message, the last of `messages`, a usual key or attribute; else None.
 
     >>> answer_text({"answer": "42"}), answer_text({"documents": []})
     ('42', None)
@@ -214,7 +214,7 @@ def answer_text(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
-        for key in ("answer", "output", "result", "output_text", "generation"):
+        for key in ("answer", "output", "result", "response", "output_text", "generation", "text"):
             if key in value and (text := answer_text(value[key])) is not None:
                 return text
         messages = value.get("messages")
@@ -222,7 +222,10 @@ def answer_text(value: Any) -> str | None:
             return answer_text(messages[-1])
         return None
     content = getattr(value, "content", None)
-    return None if content is None else content_text(content)
+    if content is not None:
+        return content_text(content)
+    named = (getattr(value, name, None) for name in ("text", "answer", "response"))
+    return next((text for text in named if isinstance(text, str)), None)
 
 
 def content_text(content: Any) -> str:

@@ -187,11 +187,18 @@ class Trace:
         found = as_passages(passages)
         self.manual_context = Retrieval("context", self.question.text, found, ranked=ranked, source="manual")
 
-    def answer(self, text: str) -> None:
-        """The app's answer, where it is not the output of a chain or model that was seen. The last call counts."""
+    def answer(self, output: Any) -> None:
+        """The app's answer, where it is not the output of a chain or model that was seen. The last call counts.
+
+        `output` is a text, or what the app returned: a message, a state with messages, a mapping with a usual key.
+        """
+        from ragkit.recording.assemble import answer_text
+
         self._open()
-        if not isinstance(text, str):
-            raise DataError(f"trace.answer: expected a text, got {type(text).__name__}")
+        text = answer_text(output)
+        if text is None:
+            raise DataError("trace.answer: expected a text, a message, or an output with messages or the key answer, "
+                            f"got {type(output).__name__}")
         self.manual_answer = text
 
     def usage(self, **counts: float) -> None:

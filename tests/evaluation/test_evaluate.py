@@ -561,16 +561,20 @@ def test_hostile_texts_stay_texts(tmp_path: Path) -> None:
     contexts = ["<script>alert(1)</script>", "<img src=x onerror=alert(2)>", "a & b < c", "&lt;already&gt;"]
     rows = [{"id": "<b>q</b>", "question": "<script>alert(3)</script>?", "gold_ids": "c0", "category": "</script><i>"}]
 
-    def hostile(question: str) -> str:
-        trace = ragkit.current_trace()
-        assert trace is not None
-        trace.step(question, [(f"c{i}", text) for i, text in enumerate(contexts)])
-        return "<svg onload=alert(4)>"
+    def answering(texts: list[str], answer: str) -> Any:
+        def answers(question: str) -> str:
+            trace = ragkit.current_trace()
+            assert trace is not None
+            trace.step(question, [(f"c{i}", text) for i, text in enumerate(texts)])
+            return answer
 
-    ragkit.evaluate(hostile, rows, out=tmp_path / "run")
+        return answers
+
+    ragkit.evaluate(answering(contexts, "<svg onload=alert(4)>"), rows, out=tmp_path / "run")
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    own = ragkit.evaluate(lambda q: "plain", [{"question": "plain"}], out=tmp_path / "plain")
-    plain = own.report(tmp_path / "plain.html").read_text(encoding="utf-8")
+    harmless = [{"id": "q", "question": "harmless?", "gold_ids": "c0", "category": "c"}]
+    ragkit.evaluate(answering(list("abcd"), "harmless"), harmless, out=tmp_path / "plain")
+    plain = (tmp_path / "plain" / "report.html").read_text(encoding="utf-8")
 
     class Elements(HTMLParser):
         def __init__(self) -> None:

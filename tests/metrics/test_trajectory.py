@@ -223,3 +223,15 @@ def test_renaming_ids_changes_nothing(path: EvidencePath) -> None:
         context=None if path.context is None else new(path.context),
         stages=tuple(tuple(StageList(s.stage, new(s.ids)) for s in lists) for lists in path.stages))
     assert score_path(renamed, ALL) == score_path(path, ALL)
+
+
+def test_a_lift_without_a_cut_does_not_blame_the_cut() -> None:
+    lists = (StageList("rerank", ("a", "b")), StageList("retrieve", ("x", "a", "y", "b")))
+    path = EvidencePath(steps=(("a", "b"),), gold={"a": 1.0, "b": 1.0}, stages=(lists,))
+    names = parse_all("rerank_lift,rerank_lift@2,rerank_lift@4")
+    found = score_path(path, names)
+    assert [round(found[name].value, 4) for name in ("rerank_lift", "rerank_lift@2", "rerank_lift@4")] == [  # type: ignore[union-attr,arg-type]
+        0.6131, 0.6131, 0.3491]
+    same = (StageList("rerank", ("x", "a")), StageList("retrieve", ("x", "a", "y", "b")))
+    kept = score_path(EvidencePath(steps=(("x", "a"),), gold={"a": 1.0, "b": 1.0}, stages=(same,)), names)
+    assert kept["rerank_lift"] == Score.scored(0.0)

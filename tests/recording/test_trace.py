@@ -443,3 +443,15 @@ def test_a_trace_has_the_same_ids_in_memory_and_out_of_its_file(tmp_path: Path) 
     for one in (trace.trajectory, again):
         assert one.context is not None
         assert [*(step.outermost.ids for step in one.steps), one.context.ids] == [("a",)] * 3
+
+
+def test_an_answer_may_be_what_the_app_returned() -> None:
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    recorder = Recorder()
+    for output in ("a", AIMessage("a"), {"messages": [HumanMessage("q"), AIMessage("a")]}, {"answer": "a"}):
+        with recorder.trace("q") as trace:
+            trace.answer(output)
+        assert trace.trajectory.answer == "a"
+    with pytest.raises(DataError, match="got dict"), recorder.trace("q") as trace:
+        trace.answer({"documents": []})
