@@ -95,6 +95,9 @@ async def areport(run_folder: str | Path) -> Evaluation:
     """Build the report of a run folder again, from its files: asks neither the app nor the judge."""
     folder = RunFolder(Path(run_folder))
     run = finished_run(folder.path)
+    for key in ("config", "data", "metrics", "projection"):
+        if key not in run:
+            raise DataError(f"{folder.run}: the key {key!r} is missing; it was made by another version, score it again")
     config, source = run["config"], run["source"]
     if source is None or not run.get("include_text", True):
         raise DataError(f"{folder.path}: was made with --no-text and holds hashes instead of texts, so its report "
