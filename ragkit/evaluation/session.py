@@ -49,6 +49,7 @@ class Session:
         })
         self.known = self.folder.known(self.config) if self.folder is not None else {}
         self._source = source
+        self._environment = {**environment(), **({"started": self.known["started"]} if "started" in self.known else {})}
 
     @classmethod
     def for_app(cls, app: Any, source: Any, out: str | Path | None, options: Options) -> Session:
@@ -67,7 +68,7 @@ class Session:
             yield
             return
         with self.folder.locked():
-            self.folder.write_run({**environment(), **self.known, "config": self.config, "state": RUNNING})
+            self.folder.write_run({**self._environment, **self.known, "config": self.config, "state": RUNNING})
             yield
 
     def plan(self, data: Dataset, metrics: str | Sequence[str] | None) -> Plan:
@@ -115,8 +116,7 @@ class Session:
     ) -> Evaluation:
         """Judge, score, and write the run folder."""
         run = {
-            **environment(),
-            **({"started": self.known["started"]} if "started" in self.known else {}),
+            **self._environment,
             "config": self.config,
             "state": COMPLETE,
             "dataset": self.data.name,
