@@ -39,8 +39,7 @@ def main() -> None:
         complain(str(error))
         sys.exit(WRONG_INPUT)
     except (KeyboardInterrupt, typer.Abort):
-        complain("interrupted; what was finished is kept, the same command goes on from there")
-        sys.exit(INTERRUPTED)
+        code = INTERRUPTED
     except Exception as error:
         if hasattr(error, "format_message"):  # the call itself is wrong: an unknown option, a missing argument
             complain(f"{error.format_message()} (see ragkit {' '.join(sys.argv[1:2])} --help)")
@@ -53,5 +52,7 @@ def main() -> None:
         traceback.print_exc()
         complain("internal error: this is a fault of ragkit; please report it with the lines above")
         sys.exit(INTERNAL)
+    if code == INTERRUPTED:  # typer turns Ctrl-C into this code by itself, and says nothing
+        complain("interrupted; what was finished is kept, the same command goes on from there")
     if isinstance(code, int):
         sys.exit(code)

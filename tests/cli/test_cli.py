@@ -396,3 +396,13 @@ def test_wrong_calls_are_one_line_and_exit_two(
     (folder / "double.yaml").write_text("dataset: data\nvariants:\n  a: {pipeline: {}}\n  a: {pipeline: {}}\n")
     (folder / "scalar.yaml").write_text("dataset: data\nvariants: {a: {pipeline: 5}}\n")
     assert expected in one_line(ragkit_command(*arguments))
+
+
+def test_ctrl_c_says_that_what_was_finished_is_kept(
+    ragkit_command: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ragkit.records.files.write_text", interrupted)
+    assert "interrupted; what was finished is kept" in one_line(ragkit_command("init", "x.yaml"), 130)
