@@ -42,10 +42,11 @@ class RunRules:
 class Note:
     """Something met on the way that a reader of the numbers must know: its kind, how often, and some examples.
 
-    kinds: "ties" (rows that share their score with another of the same question), "duplicates" (copies dropped),
-    "missing" (questions of the qrels without a result), "unknown_questions" (questions of the run without a row in
-    the qrels), "similar_ids" (a gold id that was not found, and an id of the run that differs only in Unicode form or
-    invisible characters), "self" (documents dropped that are the question), and those that scoring adds.
+    kinds: "ties" (results that share the score of one that stands above them: results minus distinct scores, summed
+    over the questions), "duplicates" (copies dropped), "missing" (questions of the qrels without a result),
+    "unknown_questions" (questions of the run without a row in the qrels), "similar_ids" (a gold id that was not found,
+    and an id of the run that differs only in Unicode form or invisible characters), "self" (documents dropped that
+    are the question), and those that scoring adds.
     """
 
     kind: str
