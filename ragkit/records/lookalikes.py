@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-_INVISIBLE = ("Cf", "Cc", "Cn", "Co")  # format and control signs, and code points that no font draws
+_INVISIBLE = ("Cf", "Cc")  # format signs (zero width, direction) and control signs
 
 
 def visible_form(text: str) -> str:
@@ -34,8 +34,8 @@ def codes(text: str) -> str:
 def lookalikes(gold: Iterable[str], others: Iterable[str]) -> list[tuple[str, str]]:
     """(id of the gold, id of the others) that look the same and are not, in the order of the gold.
 
-    >>> lookalikes(["a", "caf\\u00e9"], ["b", "cafe\\u0301"])
-    [('café', 'café')]
+    >>> [tuple(map(ascii, pair)) for pair in lookalikes(["a", "caf\\u00e9"], ["b", "cafe\\u0301"])]
+    [("'caf\\\\xe9'", "'cafe\\\\u0301'")]
     """
     forms: dict[str, list[str]] = {}
     for other in others:
