@@ -31,8 +31,7 @@ def ndcg_returned(batch: RankBatch, k: int | None) -> Floats:
 
     0 where nothing with a grade above 0 was returned.
     """
-    gold = normalized_gain(batch, k)
-    return np.where(np.isnan(gold), np.nan, np.nan_to_num(normalized_gain(batch.returned, k), nan=0.0))
+    return np.where(batch.peak > 0, np.nan_to_num(normalized_gain(batch.returned, k), nan=0.0), np.nan)
 
 
 @metric("precision_returned@k", kind="ranking", undefined=_UNDEFINED, laws=LAWS, source="AutoRAG")
@@ -48,7 +47,7 @@ def id_context_precision(batch: RankBatch, k: None = None) -> Floats:
 
     No judge is needed: exact from the gold ids.
     """
-    return batch.where_relevant(batch.hits() / np.maximum(batch.total(~batch.copies), 1))
+    return batch.where_relevant(batch.hits() / np.maximum(batch.distinct(), 1))
 
 
 @metric("id_context_recall", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS,

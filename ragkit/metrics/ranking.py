@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 
 from ragkit.errors import DataError
-from ragkit.metrics.batch import Bools, Floats, Ints, RankBatch, RankedIds, build_batch
+from ragkit.metrics.batch import Bools, Floats, Ints, RankBatch, RankedIds, batch_of_run, build_batch
 from ragkit.metrics.registry import Definition, Metric, metric
 from ragkit.records.judgements import Score
 
-__all__ = ["RankBatch", "RankedIds", "build_batch", "score_arrays", "score_batch"]
+__all__ = ["RankBatch", "RankedIds", "batch_of_run", "build_batch", "score_arrays", "score_batch"]
 
 NO_RELEVANT: Final = "no relevant document"
 NO_ORDER: Final = "no order"
@@ -26,6 +26,9 @@ _COMMON = frozenset({"in_range", "rename", "batch_equals_single"})
 LAWS: Final = _COMMON | {"perfect_is_one", "swap_up", "nothing_relevant_undefined"}
 _UNDEFINED = "no document reaches the level"
 _UNDEFINED_GRADED = "no grade is above 0"
+_SCALED_FROM: Final = 512.0  # grades from which 2^grade is scaled down
+_TINY: Final = 1e-3  # grades below which 2^grade - 1 would lose digits
+_GAIN: Final = {False: "grade / log2(rank + 1)", True: "(2^grade - 1) / log2(rank + 1)"}
 
 
 def score_arrays(batch: RankBatch, metrics: Sequence[Metric]) -> Floats:
@@ -121,7 +124,7 @@ def precision_set(batch: RankBatch, k: None = None) -> Floats:
 
     Needs no order: right for an agent's context. A repeated copy counts as returned and gains nothing.
     """
-    return batch.where_relevant(batch.hits() / np.maximum(batch.lengths, 1))
+    return batch.where_relevant(batch.hits() / np.maximum(batch.depth(), 1))
 
 
 @metric("recall[@k]", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS, aliases=("R",),
@@ -149,8 +152,8 @@ def mrr(batch: RankBatch, k: int | None) -> Floats:
     Of one question it is the reciprocal rank; the mean is MRR. 0.5 is a harmonic-mean first rank of 2, not
     "usually rank 2".
     """
-    reached = batch.first_hit <= (np.inf if k is None else k)
-    return batch.where_relevant(np.where(reached, 1.0 / batch.first_hit, 0.0))
+    first = batch.first_hit
+    return batch.where_relevant(np.where(first <= (np.inf if k is None else k), 1.0 / first, 0.0))
 
 
 @metric("map[@k]", kind="ranking", undefined=_UNDEFINED, laws=LAWS, aliases=("AP",),
@@ -171,7 +174,7 @@ def dcg(batch: RankBatch, k: int | None) -> Floats:
 
     Grades below 0 gain nothing.
     """
-    return np.where(_ideal(batch, None, False) > 0, _gained(batch, k, False), np.nan)
+    return np.where(batch.peak > 0, _gained(batch, k, False), np.nan)
 
 
 @metric("ndcg[@k]", kind="ranking", undefined=_UNDEFINED_GRADED, laws=LAWS,
@@ -197,8 +200,8 @@ def judged(batch: RankBatch, k: int | None) -> Floats:
 
     Repeated copies count on neither side.
     """
-    returned = batch.total(~batch.copies, k)
-    return np.where(returned > 0, batch.total(batch.judged, k) / np.maximum(returned, 1), np.nan)
+    returned = batch.distinct(k)
+    return np.where(returned > 0, batch.total(~batch.copies, k, "judged documents") / np.maximum(returned, 1), np.nan)
 
 
 @metric("first_relevant_rank", kind="ranking", undefined="nothing relevant was returned", otherwise="not reached",
@@ -213,31 +216,32 @@ def first_relevant_rank(batch: RankBatch, k: None = None) -> Floats:
 
 def precision_sum(batch: RankBatch, k: int | None) -> Floats:
     """The sum over the relevant documents of the top k of the precision at their rank."""
-    return batch.total(np.where(batch.relevant, batch.hits_so_far / batch.ranks, 0.0), k)
+    values = batch.once("precision", lambda: np.where(batch.relevant, batch.hits_so_far / batch.ranks, 0.0))
+    return batch.once(("precision", k), lambda: batch.total(values, k, "precision at each relevant document"))
 
 
 def normalized_gain(batch: RankBatch, k: int | None, exponential: bool = False) -> Floats:
     """Discounted gain over that of the batch's ideal; NaN where the ideal has none."""
-    ideal = _ideal(batch, k, exponential)
+    terms = batch.once(("ideal gain", exponential), lambda: _discounted(
+        batch.ideal_grades, batch.ideal_ranks, batch.ideal_peak[batch.ideal_questions], exponential))
+    ideal = batch.ideal_total(terms, k, _GAIN[exponential])
     positive = ideal > 0
     share = _gained(batch, k, exponential) / np.where(positive, ideal, 1.0)
     return np.where(positive, np.minimum(share, 1.0), np.nan)
 
 
 def _gained(batch: RankBatch, k: int | None, exponential: bool) -> Floats:
-    return batch.total(_gains(batch, batch.grades, batch.rows, exponential) / np.log2(batch.ranks + 1.0), k)
+    terms = batch.once(("gain", exponential), lambda: _discounted(
+        batch.grades, batch.ranks, batch.peak[batch.rows], exponential))
+    return batch.total(terms, k, _GAIN[exponential])
 
 
-def _ideal(batch: RankBatch, k: int | None, exponential: bool) -> Floats:
-    inside = batch.ideal_ranks <= (len(batch.ideal_grades) if k is None else k)
-    gains = _gains(batch, batch.ideal_grades, batch.ideal_rows, exponential)
-    terms = np.where(inside, gains / np.log2(batch.ideal_ranks + 1.0), 0.0)
-    return np.bincount(batch.ideal_rows, weights=terms, minlength=len(batch)).astype(np.float64)
-
-
-def _gains(batch: RankBatch, grades: Floats, rows: Ints, exponential: bool) -> Floats:
+def _discounted(grades: Floats, ranks: Ints, peaks: Floats, exponential: bool) -> Floats:
     gains = np.maximum(grades, 0.0)
-    if not exponential:
-        return gains
-    peak = batch.peak[rows]  # 2^grade overflows at 1024; a ratio of gains may be scaled down by the largest one
-    return np.exp2(gains - peak) - np.exp2(-peak)
+    if exponential:
+        # 2^grade overflows at 1024; the ratio of two gains is the same when both are scaled down by the largest one.
+        scale = np.where(peaks > _SCALED_FROM, peaks, 0.0)
+        tiny = np.expm1(np.minimum(gains, _TINY) * np.log(2)) * np.exp2(-scale)
+        gains = np.where(gains < _TINY, tiny, np.exp2(gains - scale) - np.exp2(-scale))
+    discounted: Floats = gains / np.log2(ranks + 1.0)
+    return discounted

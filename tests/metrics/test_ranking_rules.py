@@ -10,9 +10,10 @@ import pytest
 
 from ragkit.errors import DataError
 from ragkit.metrics.batch import check_level
-from ragkit.metrics.ranking import RankedIds, build_batch, score_arrays, score_batch
+from ragkit.metrics.ranking import RankedIds, batch_of_run, build_batch, score_arrays, score_batch
 from ragkit.metrics.registry import definitions, parse, parse_all
 from ragkit.metrics.trajectory import EvidencePath
+from ragkit.records.runs import JudgedRun
 
 QRELS = {"q": {"a": 1.0, "b": 1.0}, "low": {"a": 0.5}, "nothing": {"a": 0.0}}
 ALL = [parse(d.name if d.cut != "required" else f"{d.name}@3") for d in definitions("ranking")]
@@ -84,12 +85,46 @@ def test_no_ranking_and_no_metric() -> None:
 
 
 def test_copies_keep_their_place_and_are_no_holes() -> None:
-    batch = build_batch([RankedIds("q", ["a", "a", "x", "b"]), RankedIds("q", ["a"])], QRELS)
-    assert batch.copies.tolist() == [False, True, False, False, False]
-    assert batch.judged.tolist() == [True, False, False, True, True]
-    assert batch.grades.tolist() == [1, 0, 0, 1, 1]
-    assert batch.offsets.tolist() == [0, 4, 5]
-    assert batch.ideal_grades.tolist() == [1, 1, 1, 1]
+    batch = build_batch([RankedIds("q", ["a", "a", "x", "b", "x"]), RankedIds("q", ["a"])], QRELS)
+    assert batch.lengths.tolist() == [5, 1]
+    assert batch.rows.tolist() == [0, 0, 0, 0, 1], "the judged, and the copies; the first x is neither"
+    assert batch.ranks.tolist() == [1, 2, 4, 5, 1]
+    assert batch.grades.tolist() == [1, 0, 1, 0, 1]
+    assert batch.copies.tolist() == [False, True, False, True, False]
+    assert batch.distinct().tolist() == [3, 1]
+    assert batch.distinct(2).tolist() == [1, 1]
+
+
+def test_rankings_of_one_question_share_its_ideal() -> None:
+    batch = build_batch([RankedIds("q", ["a"]), RankedIds("low", ["a"]), RankedIds("q", [])], QRELS)
+    assert batch.questions.tolist() == [0, 1, 0]
+    assert batch.ideal_grades.tolist() == [1, 1, 0.5]
+    assert batch.ideal_offsets.tolist() == [0, 2, 3]
+    assert batch.n_relevant.tolist() == [2, 0, 2]
+
+
+def test_a_long_list_is_joined_as_a_short_one() -> None:
+    ids = [f"d{i}" for i in range(3000)]
+    gold = {f"d{i}": float(i % 4 - 1) for i in range(0, 4000, 7)}
+    batch = build_batch([RankedIds("q", [*ids, "d7", "d1"]), RankedIds("q", ids[:3])], {"q": gold})
+    found = [i for i in range(3000) if i % 7 == 0]
+    assert batch.ranks.tolist() == [i + 1 for i in found] + [3001, 3002, 1]
+    assert batch.grades.tolist() == [gold[f"d{i}"] for i in found] + [0, 0, gold["d0"]]
+    assert np.flatnonzero(batch.copies).tolist() == [len(found), len(found) + 1]
+    assert batch.ideal_grades.tolist() == sorted(gold.values(), reverse=True)
+
+
+def test_a_run_that_was_judged_while_it_was_read_is_the_same_batch() -> None:
+    qrels = {"q": {"a": 2.0, "b": -1.0, "c": 0.5}, "low": {"a": 0.5}, "missing": {"a": 1.0}, "none": {}}
+    run = JudgedRun("run", tuple(qrels), np.array([True, True, False, True]), np.array([4, 1, 0, 2]),
+                    rows=np.array([0, 0, 0]), ranks=np.array([2, 3, 4]), grades=np.array([-1.0, 2.0, 0.0]),
+                    copies=np.array([False, False, True]))
+    lists = [RankedIds("q", ["x", "b", "a", "a"]), RankedIds("low", ["x"]), RankedIds("missing", []),
+             RankedIds("none", ["a", "b"])]
+    read, built = batch_of_run(run, qrels, level=0.5), build_batch(lists, qrels, level=0.5)
+    assert score_batch(read, ALL) == score_batch(built, ALL)
+    with pytest.raises(DataError, match="qrels of 'low': expected finite grades"):
+        batch_of_run(run, {**qrels, "low": {"a": math.nan}})
 
 
 def test_ids_are_kept_byte_for_byte() -> None:
