@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ragkit.metrics.batch import Floats, RankBatch
 from ragkit.metrics.ranking import LAWS, normalized_gain, precision_sum
 from ragkit.metrics.registry import metric
+from ragkit.metrics.sums import Floats, RankBatch
 
 _UNDEFINED = "no document reaches the level"
 

@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 
 from ragkit.errors import DataError
-from ragkit.metrics.batch import Bools, Floats, Ints, RankBatch, RankedIds, batch_of_run, build_batch
+from ragkit.metrics.batch import RankedIds, batch_of_run, build_batch
 from ragkit.metrics.registry import Definition, Metric, metric
+from ragkit.metrics.sums import Bools, Floats, Ints, RankBatch
 from ragkit.records.judgements import Score
 
 __all__ = ["RankBatch", "RankedIds", "batch_of_run", "build_batch", "score_arrays", "score_batch"]
@@ -39,13 +40,14 @@ def score_arrays(batch: RankBatch, metrics: Sequence[Metric]) -> Floats:
     >>> score_arrays(batch, parse_all("ndcg@3,mrr")).round(6).tolist()
     [[0.735007, 1.0]]
     """
-    values = np.full((len(batch), len(metrics)), np.nan)
-    for column, asked in enumerate(metrics):
+    columns = np.empty((len(metrics), len(batch)))
+    some_refused = not (batch.labelled.all() and batch.ranked.all() and batch.cuttable.all())
+    for column, asked in zip(columns, metrics, strict=True):
         _require_ranking(asked)
-        result = asked.definition.function(batch, asked.k)
-        refused = ~batch.labelled | _without_order(batch, asked) | _without_cut(batch, asked)
-        values[:, column] = np.where(refused, np.nan, result)
-    return values
+        column[:] = asked.definition.function(batch, asked.k)
+        if some_refused:
+            column[~batch.labelled | _without_order(batch, asked) | _without_cut(batch, asked)] = np.nan
+    return columns.T
 
 
 def score_batch(batch: RankBatch, metrics: Sequence[Metric]) -> list[list[Score]]:
@@ -243,5 +245,12 @@ def _discounted(grades: Floats, ranks: Ints, peaks: Floats, exponential: bool) -
         scale = np.where(peaks > _SCALED_FROM, peaks, 0.0)
         tiny = np.expm1(np.minimum(gains, _TINY) * np.log(2)) * np.exp2(-scale)
         gains = np.where(gains < _TINY, tiny, np.exp2(gains - scale) - np.exp2(-scale))
-    discounted: Floats = gains / np.log2(ranks + 1.0)
+    discounted: Floats = gains / _discounts(ranks)
     return discounted
+
+
+def _discounts(ranks: Ints) -> Floats:
+    last = int(ranks.max(initial=0))
+    few = last <= len(ranks)  # then ranks repeat: a logarithm a rank, not an item
+    found: Floats = np.log2(np.arange(last + 1) + 1.0)[ranks] if few else np.log2(ranks + 1.0)
+    return found
