@@ -11,12 +11,12 @@ import os
 import secrets
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, shown
 from ragkit.records.parsing import trajectory_from_json
 from ragkit.records.plain import dumps, jsonable
 from ragkit.records.serialization import TRAJECTORY_SCHEMA, trajectory_to_json
@@ -24,8 +24,8 @@ from ragkit.records.trajectory import Trajectory
 
 __all__ = [
     "TRAJECTORY_SCHEMA", "append_trajectory", "decode", "dumps", "jsonable", "read_bytes", "read_json", "read_jsonl",
-    "read_trajectories", "trajectory_from_json", "trajectory_to_json", "write_json", "write_jsonl", "write_text",
-    "write_trajectories",
+    "read_object", "read_trajectories", "trajectory_from_json", "trajectory_to_json", "write_json", "write_jsonl",
+    "write_text", "write_trajectories",
 ]
 
 _BOM = b"\xef\xbb\xbf"
@@ -71,6 +71,24 @@ def read_json(path: str | Path) -> Any:
     return _parse(read_bytes(path, "a JSON file"), Path(path), 1)
 
 
+def read_object(path: str | Path) -> dict[str, Any]:
+    """The one JSON object of a file; a key that stands twice in an object is a DataError, not the last of them."""
+    path = Path(path)
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise DataError(f"{path}: the key {twice!r} stands twice in one object; expected each id once")
+        return found
+
+    value = _parse(read_bytes(path, "a JSON file"), path, 1, once)
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: expected a JSON object, got {shown(value)}")
+    return value
+
+
 def read_jsonl(path: str | Path) -> Iterator[tuple[int, Any]]:
     """(line number from 1, parsed value) of each line that is not blank; gzip and a byte order mark are understood.
 
@@ -87,10 +105,10 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def _parse(line: bytes, path: Path, number: int) -> Any:
+def _parse(line: bytes, path: Path, number: int, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
     text = decode(line, path, number)
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
         raise DataError(f"{path}:{number + error.lineno - 1}: expected JSON, got {text[:60].strip()!r} "
                         f"({error.msg} at column {error.colno})") from None

@@ -38,6 +38,10 @@ class RunRules:
     document_of: Callable[[str], str] | None = None
 
 
+PLAIN_RULES = RunRules()
+"""trec_eval's order, with float64 scores."""
+
+
 @dataclass(frozen=True)
 class Note:
     """Something met on the way that a reader of the numbers must know: its kind, how often, and some examples.

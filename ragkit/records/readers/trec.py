@@ -1,61 +1,89 @@
-"""TREC's files: qrels (four columns, or BEIR's three with a header), run files and topics. Scoring is not here."""
+"""TREC's files of labels and topics: qrels (four columns, BEIR's three with a header, or JSON) and topics.
+
+Also the lines that every TREC file is made of. Run files are in runfiles.py; scoring is not here.
+"""
 
 from __future__ import annotations
 
+import gzip
+import io
 import math
 import re
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
-from ragkit.errors import DataError
-from ragkit.records.files import decode, read_bytes
+from ragkit.errors import DataError, shown
+from ragkit.records.files import decode, read_bytes, read_object
+from ragkit.records.lookalikes import visible_form
 
-Run = dict[str, list[tuple[str, float]]]
-
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
+BOM = b"\xef\xbb\xbf"
 _HEADERS = (b"query-id", b"query_id", b"qid", b"queryid")
 
 
-def _lines(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not blank, with their numbers. They are cut as bytes: only ASCII blanks separate columns, and an
-    id with a no-break space or a zero-width sign stays whole."""
-    data = read_bytes(path, expected)
-    decode(data, path)  # what is not UTF-8 is refused here, with its line
-    for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        if line.strip():
-            yield number, line
+def open_bytes(path: Path, expected: str) -> io.BufferedReader:
+    """The bytes of a file as a stream, unpacked where it is gzip; one that cannot be opened is a DataError."""
+    try:
+        file = path.open("rb")
+    except OSError:
+        read_bytes(path, expected)  # says why, in the words that every reader uses
+        raise
+    packed = file.peek(2)[:2] == b"\x1f\x8b"
+    return io.BufferedReader(gzip.GzipFile(fileobj=file)) if packed else file
 
 
-def _number(text: str, where: str, what: str, infinite: bool = False) -> float:
-    if _NUMBER.fullmatch(text):
-        value = float(text)
-        if infinite or math.isfinite(value):
-            return value
-    raise DataError(f"{where}: expected {what} (a number with a decimal point), got {text!r}")
+def trec_lines(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
+    """(number from 1, line) of the lines that are not blank, without a byte order mark.
+
+    They are cut as bytes: only ASCII blanks separate columns, and an id with a no-break space or a zero-width sign
+    stays whole.
+    """
+    try:
+        with open_bytes(path, expected) as file:
+            for number, line in enumerate(file, start=1):
+                if number == 1:
+                    if line[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                        decode(line, path)  # says that UTF-16 is not read
+                    line = line.removeprefix(BOM)  # noqa: PLW2901
+                if not line.isspace():
+                    yield number, line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path}: broken gzip data ({error}); pack or copy the file again") from None
 
 
-def read_qrels(path: str | Path) -> dict[str, dict[str, float]]:
+def number_of(cell: bytes, where: str, what: str, infinite: bool = False) -> float:
+    """The number that a cell holds, with a point in every locale; NaN, 1_0 and 0,95 are refused."""
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if b"_" in cell or math.isnan(value) or (math.isinf(value) and not infinite):
+        raise DataError(f"{where}: expected {what} (a number with a decimal point), got {shown(decode(cell, where))}")
+    return value
+
+
+def is_comment(line: bytes) -> bool:
+    """Whether a line that is no row may be passed over: its first sign is '#'. A '#' inside an id is data."""
+    return line.lstrip().startswith(b"#")
+
+
+def read_qrels(path: str | Path, normalize_ids: bool = False) -> dict[str, dict[str, float]]:
     """question id -> document id -> grade, ids byte for byte, grades as numbers (also fractions).
 
-    TREC's four columns (question, iteration, document, grade; any blanks between them), or three columns with tabs and
-    BEIR's header; gzip is understood. A line of another form, a grade that is no number, and a pair with two different
-    grades are DataErrors with file and line; a pair repeated with the same grade is read once.
+    TREC's four columns (question, iteration, document, grade; any blanks between them), three columns with tabs and
+    BEIR's header, or one JSON object; gzip is understood. Lines that start with '#' and are no row are comments. A line
+    of another form, a grade that is no number, and a pair with two different grades are DataErrors with file and
+    line; a pair repeated with the same grade is read once. normalize_ids: ids are taken in their visible form.
     """
     path = Path(path)
+    rows = _json_rows(path) if is_json(path, "qrels") else _rows(path)
     qrels: dict[str, dict[str, float]] = {}
-    tabs: bool | None = None
-    for number, line in _lines(path, "qrels"):
-        where = f"{path}:{number}"
-        if tabs is None:
-            cells = line.strip().split(b"\t")
-            tabs = cells[0].strip().lower() in _HEADERS or (len(cells) == 3 and len(line.split()) == 3)
-            if cells[0].strip().lower() in _HEADERS:
-                continue
-        question, document, text = _qrels_columns(line, tabs, where)
-        grade = _number(text, where, "a grade")
+    for number, question, document, grade in rows:
+        if normalize_ids:
+            question, document = visible_form(question), visible_form(document)  # noqa: PLW2901
         row = qrels.setdefault(question, {})
         if row.setdefault(document, grade) != grade:
+            where = f"{path}:{number}" if number else str(path)
             raise DataError(f"{where}: question {question!r}, document {document!r} has the grade {row[document]:g} "
                             f"already, got {grade:g}; expected one grade a pair")
     if not qrels:
@@ -63,49 +91,59 @@ def read_qrels(path: str | Path) -> dict[str, dict[str, float]]:
     return qrels
 
 
-def _qrels_columns(line: bytes, tabs: bool, where: str) -> tuple[str, str, str]:
-    cells = [cell.strip() for cell in line.split(b"\t")] if tabs else line.split()
-    columns = [cell.decode("utf-8") for cell in cells]
-    expected = 3 if tabs else 4
-    if len(columns) != expected or not all(columns):
-        form = "question, document, grade (tabs between them)" if tabs else "question, iteration, document, grade"
-        raise DataError(f"{where}: expected {expected} columns ({form}), got {len(columns)} in "
-                        f"{line.decode('utf-8').strip()[:80]!r}")
-    return columns[0], columns[-2], columns[-1]
+def _rows(path: Path) -> Iterator[tuple[int, str, str, float]]:
+    grades: dict[bytes, float] = {}  # few distinct ones: each is read once
+    tabs: bool | None = None
+    for number, line in trec_lines(path, "qrels"):
+        if tabs is None:
+            cells = line.strip().split(b"\t")
+            header = cells[0].strip().lower() in _HEADERS
+            tabs = header or (len(cells) == 3 and len(line.split()) == 3) or None
+            if header:
+                continue
+        cells = [cell.strip() for cell in line.split(b"\t")] if tabs else line.split()
+        if len(cells) != (3 if tabs else 4) or not all(cells):
+            if is_comment(line):
+                continue
+            form = "3 columns (question, document, grade; tabs between them)" if tabs else (
+                "4 columns (question, iteration, document, grade)")
+            raise DataError(f"{path}:{number}: expected {form}, got {len(cells)} in {told(line, path, number)}")
+        grade = grades.get(cells[-1])
+        if grade is None:
+            try:
+                grade = grades[cells[-1]] = number_of(cells[-1], f"{path}:{number}", "a grade")
+            except DataError:
+                if is_comment(line):
+                    continue
+                raise
+        tabs = bool(tabs)
+        try:
+            yield number, cells[0].decode(), cells[-2].decode(), grade
+        except UnicodeDecodeError:
+            decode(line, path, number)  # says which byte of the line
 
 
-def read_run(path: str | Path, duplicates: Literal["error", "first"] = "error") -> Run:
-    """question id -> (document id, score), best first: by score descending as float64, ties by document id descending
-    (in bytes), which is trec_eval's order. The rank column is not read.
-
-    A line without exactly six columns, a score that is no number (infinite ones are allowed), and a pair that stands
-    twice are DataErrors with file and line. With duplicates="first" only the best-ranked copy of a document is kept.
-    """
-    path = Path(path)
-    run: Run = {}
-    seen: dict[tuple[str, str], int] = {}
-    for number, line in _lines(path, "a run file"):
-        where = f"{path}:{number}"
-        columns = [cell.decode("utf-8") for cell in line.split()]
-        if len(columns) != 6:
-            raise DataError(f"{where}: expected 6 columns (question, Q0, document, rank, score, name; no blank inside "
-                            f"an id), got {len(columns)} in {line.decode('utf-8').strip()[:80]!r}")
-        question, document = columns[0], columns[2]
-        first = seen.setdefault((question, document), number)
-        if first != number and duplicates == "error":
-            raise DataError(f"{where}: question {question!r}, document {document!r} stands already in line {first}; "
-                            "expected each pair once")
-        run.setdefault(question, []).append((document, _number(columns[4], where, "a score", infinite=True)))
-    if not run:
-        raise DataError(f"{path}: no result; expected lines of question, Q0, document, rank, score, name")
-    return {question: _ordered(results) for question, results in run.items()}
+def told(line: bytes, path: Path, number: int) -> str:
+    """A line as an error shows it."""
+    return repr(decode(line, path, number).strip()[:80])
 
 
-def _ordered(results: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    best: dict[str, float] = {}
-    for document, score in sorted(results, key=lambda pair: (pair[1], pair[0].encode("utf-8")), reverse=True):
-        best.setdefault(document, score)
-    return list(best.items())
+def is_json(path: Path, expected: str) -> bool:
+    """Whether a file begins as a JSON object does."""
+    with open_bytes(path, expected) as file:
+        return file.read(4096).removeprefix(BOM).lstrip()[:1] == b"{"
+
+
+def _json_rows(path: Path) -> Iterator[tuple[int, str, str, float]]:
+    for question, row in read_object(path).items():
+        if not isinstance(row, dict):
+            raise DataError(f"{path}: question {question!r}: expected an object of document ids and grades, got "
+                            f"{shown(row)}")
+        for document, grade in row.items():
+            if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):
+                raise DataError(f"{path}: question {question!r}, document {document!r}: expected a grade (a number), "
+                                f"got {shown(grade)}")
+            yield 0, question, document, float(grade)
 
 
 _TOPIC = re.compile(r"<num>\s*(?:Number:)?\s*(\S+?)\s*(?:</num>)?\s*<title>\s*(?:Topic:)?\s*(.*?)\s*(?:</title>|<|\Z)",

@@ -1,0 +1,261 @@
+"""The columns of a big run file as arrays, read by arrow: what bigruns.py judges.
+
+Ids are hashed and looked up in the gold as they come, while arrow reads on.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections import Counter, deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ragkit.records.lookalikes import visible_form
+from ragkit.records.questions import Qrels
+from ragkit.records.readers.arrow import arrow_bools, arrow_ints, arrow_strings, bools_of, floats_of, places_of
+from ragkit.records.readers.bigranks import Gold, Rows, has_twins
+from ragkit.records.readers.hashing import hash_strings, mixed
+from ragkit.records.readers.runfiles import COLUMNS
+from ragkit.records.readers.trec import BOM, open_bytes
+from ragkit.records.runs import RunRules
+
+_BLOCK = 2 << 20  # bytes that are read at a time, a task each
+_SLICE = 1 << 15  # pairs of signs at a time: what stays in the cache needs no fresh memory
+_OTHER_BLANKS = (b" ", b"\t", b"\x0b", b"\x0c")
+_MOST_WORKERS = 8
+_NAMES = ("question", "iteration", "document", "rank", "score", "name")
+
+
+class IrregularFile(Exception):  # noqa: N818 -- no error of the user: another reader takes the file
+    """The file is not written as this reader needs it."""
+
+
+@dataclass
+class Columns:
+    """The rows of a run, and what was met on the way.
+
+    found: the rows whose document is in the gold, as places in the file, and which of the gold it is. answered: codes
+    of the questions that have rows. odd: of a question, returned ids that are not ASCII. self_hits: documents dropped.
+    """
+
+    rows: Rows
+    found: NDArray[np.int64]
+    gold: NDArray[np.int64]
+    answered: NDArray[np.int32]
+    unknown: list[str]
+    odd: dict[int, set[str]]
+    self_hits: Counter[str]
+
+
+@dataclass
+class _Part:
+    """Some rows of the file."""
+
+    codes: NDArray[np.int32]
+    scores: NDArray[np.floating[Any]]
+    keys: NDArray[np.uint64]
+    documents: Any
+    places: NDArray[np.float64] | None
+    twice: bool
+    found: NDArray[np.int64]
+    gold: NDArray[np.int64]
+    answered: NDArray[np.int32]
+    unknown: list[str]
+    odd: dict[int, set[str]] = field(default_factory=dict)
+    self_hits: Counter[str] = field(default_factory=Counter)
+
+
+def read_columns(path: Path, qrels: Qrels, gold: Gold, rules: RunRules, tidy: bool) -> Columns:
+    """The columns of a file that has one blank between columns; with `tidy`, of any, and slower.
+
+    Raises IrregularFile where it must be read with `tidy`, or, with it, line by line.
+    """
+    workers = min(_MOST_WORKERS, os.cpu_count() or 1)
+    parts: list[_Part | None] = []
+    with open_bytes(path, "a run file") as file, ThreadPoolExecutor(workers) as pool:
+        blank = b"\t" if not tidy and b"\t" in file.peek(4096).partition(b"\n")[0] else b" "
+        making = _Parts({question: code for code, question in enumerate(qrels)}, gold, rules, blank, tidy)
+        waiting: deque[Future[_Part | None]] = deque()
+        try:
+            for block in _blocks(file):
+                waiting.append(pool.submit(making.part, block))
+                if len(waiting) > 2 * workers:
+                    parts.append(waiting.popleft().result())
+            parts.extend(one.result() for one in waiting)
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise IrregularFile from None  # said by the reader line by line
+        finally:
+            pool.shutdown(cancel_futures=True)
+    filled = [part for part in parts if part is not None]
+    if not filled:
+        raise IrregularFile
+    return _joined(filled, rules)
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """The bytes of a file in blocks that end where a line ends, without a byte order mark."""
+    rest, first = b"", True
+    while data := file.read(_BLOCK):
+        if first:
+            data, first = data.removeprefix(BOM), False
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield rest + data[:cut]
+            rest = data[cut:]
+        else:
+            rest += data
+    if rest:
+        yield rest + b"\n"
+
+
+def _joined(parts: list[_Part], rules: RunRules) -> Columns:
+    places = [part.places for part in parts if part.places is not None]
+    rows = Rows(np.concatenate([part.codes for part in parts]), np.concatenate([part.scores for part in parts]),
+                [part.keys for part in parts], [part.documents for part in parts],
+                np.concatenate(places) if rules.ties == "rank" else None, _any_twice(parts))
+    begins = np.cumsum([0, *(len(part.codes) for part in parts)])
+    found = [part.found + begin for part, begin in zip(parts, begins.tolist(), strict=False)]
+    odd: dict[int, set[str]] = {}
+    for part in parts:
+        for code, documents in part.odd.items():
+            odd.setdefault(code, set()).update(documents)
+    return Columns(rows, np.concatenate(found), np.concatenate([part.gold for part in parts]),
+                   np.unique(np.concatenate([part.answered for part in parts])),
+                   list(dict.fromkeys(name for part in parts for name in part.unknown)), odd,
+                   sum((part.self_hits for part in parts), Counter()))
+
+
+def _any_twice(parts: list[_Part]) -> bool:
+    """Whether a (question, document) may stand twice: within a part, or in questions that parts share."""
+    shared = np.bincount(np.concatenate([np.unique(part.answered) for part in parts])) > 1
+    keys = [part.keys[shared[part.codes]] for part in parts]
+    return any(part.twice for part in parts) or has_twins(np.concatenate(keys))
+
+
+def _is_irregular(block: bytes, blank: bytes) -> bool:
+    """Whether there is a blank of another kind, or one beside another or at the end of a line.
+
+    (One at the beginning of a line leaves the question empty, which is seen there.)
+    """
+    if any(sign in block for sign in _OTHER_BLANKS if sign != blank):
+        return True
+    pairs = [blank + blank, blank + b"\n"]
+    if b"\r" in block:
+        pairs.append(blank + b"\r")
+        if block.count(b"\r") != block.count(b"\r\n"):
+            return True
+    numbers = [int.from_bytes(pair, "little") for pair in pairs]
+    for offset in (0, 1):
+        both = np.frombuffer(block, dtype="<u2", offset=offset, count=(len(block) - offset) // 2)
+        for begin in range(0, len(both), _SLICE):
+            if any(np.any(both[begin:begin + _SLICE] == number) for number in numbers):
+                return True
+    return False
+
+
+def _tidied(block: bytes) -> bytes:
+    """The block with one blank between columns, and without comments."""
+    lines = (line.split() for line in block.split(b"\n"))
+    return b"".join(b" ".join(cells) + b"\n" for cells in lines
+                    if cells and (len(cells) == COLUMNS or not cells[0].startswith(b"#")))
+
+
+class _Parts:
+    """Makes parts of blocks; several at a time, so it keeps nothing."""
+
+    def __init__(self, codes: dict[str, int], gold: Gold, rules: RunRules, blank: bytes, tidy: bool) -> None:
+        self._codes, self._gold, self._rules, self._blank, self._tidy = codes, gold, rules, blank, tidy
+
+    def _columns(self, block: bytes) -> list[Any]:
+        """Questions, documents, scores and, where they decide ties, ranks as arrow arrays; none of no line."""
+        import pyarrow
+        from pyarrow import csv
+
+        if self._tidy:
+            block = _tidied(block)
+        elif _is_irregular(block, self._blank):
+            raise IrregularFile
+        types = {"question": pyarrow.string(), "document": pyarrow.string(), "score": pyarrow.float64()}
+        if self._rules.ties == "rank":
+            types["rank"] = pyarrow.float64()
+        try:
+            table = csv.read_csv(
+                pyarrow.BufferReader(block),
+                read_options=csv.ReadOptions(column_names=_NAMES, block_size=len(block) + 1, use_threads=False),
+                parse_options=csv.ParseOptions(delimiter=self._blank.decode(), quote_char=False),
+                convert_options=csv.ConvertOptions(include_columns=list(types), column_types=types, null_values=[]))
+        except pyarrow.ArrowInvalid:
+            if not block.strip():
+                return []
+            raise IrregularFile from None
+        return [column.combine_chunks() for column in table.columns] if table.num_rows else []
+
+    def part(self, block: bytes) -> _Part | None:
+        from pyarrow import compute
+
+        columns = self._columns(block)
+        if not columns:
+            return None
+        rules = self._rules
+        names, indices = _told_apart(columns[0])
+        if rules.normalize_ids:
+            names = list(map(visible_form, names))
+        known = np.array([self._codes.get(name, -1) for name in names], dtype=np.int32)
+        codes, documents = known[indices], columns[1]
+        scores: NDArray[np.floating[Any]] = floats_of(columns[2])
+        places = floats_of(columns[3]) if rules.ties == "rank" else None
+        if np.isnan(scores).any() or "" in names or (places is not None and not np.isfinite(places).all()):
+            raise IrregularFile
+        if rules.normalize_ids:
+            strange = compute.match_substring_regex(documents, "[^ -~]")
+            forms = list(map(visible_form, documents.filter(strange).to_pylist()))
+            documents = compute.replace_with_mask(documents, strange, arrow_strings(forms))
+        keep, self_hits = codes >= 0, Counter[str]()
+        if rules.drop_self:
+            own = keep & _is_self(names, indices, documents)
+            self_hits = Counter(names[index] for index in indices[own].tolist())
+            keep &= ~own
+        if not keep.all():
+            documents, codes, scores = documents.filter(arrow_bools(keep)), codes[keep], scores[keep]
+            places = None if places is None else places[keep]
+        odd: dict[int, set[str]] = {}
+        for row in np.flatnonzero(~bools_of(compute.string_is_ascii(documents))).tolist():
+            odd.setdefault(int(codes[row]), set()).add(documents[row].as_py())
+        if rules.float32:
+            with np.errstate(over="ignore"):
+                scores = scores.astype(np.float32)
+        keys = mixed(hash_strings(documents), codes)
+        found, gold = self._gold.find(keys, documents)
+        return _Part(codes, scores, keys, documents, places, has_twins(keys), found, gold, known[known >= 0],
+                     [name for name in names if name not in self._codes], odd, self_hits)
+
+
+def _is_self(names: list[str], indices: NDArray[np.int32], documents: Any) -> NDArray[np.bool_]:
+    from pyarrow import compute
+
+    questions = arrow_strings(names).take(arrow_ints(indices.astype(np.int64)))
+    return bools_of(compute.equal(questions, documents))
+
+
+def _told_apart(questions: Any) -> tuple[list[str], NDArray[np.int32]]:
+    """The questions of some rows, and of each row its place among them: cheaply where rows of a question are together.
+
+    A question may stand in the list more than once.
+    """
+    from pyarrow import compute
+
+    changes = np.flatnonzero(bools_of(compute.not_equal(questions[1:], questions[:-1]))) + 1
+    if len(changes) > len(questions) // 4:
+        encoded = questions.dictionary_encode()
+        return encoded.dictionary.to_pylist(), places_of(encoded)
+    begins = np.concatenate(([0], changes))
+    lengths = np.diff(np.concatenate((begins, [len(questions)])))
+    return questions.take(arrow_ints(begins)).to_pylist(), np.repeat(np.arange(len(begins), dtype=np.int32), lengths)
