@@ -109,8 +109,8 @@ class Judging:
     def _copies(self, question: str, results: list[Result], count: int) -> None:
         document = Counter(document for document, _, _ in results).most_common(1)[0][0]
         if self._rules.duplicates == "error":
-            raise DataError(f"{self._where}question {question!r}: document {document!r} stands twice; expected each pair once (or "
-                            "duplicates: first)")
+            raise DataError(f"{self._where}question {question!r}: document {document!r} stands twice; "
+                            "expected each pair once (or duplicates: first)")
         self._notes.add("duplicates", f"question {question}: document {document}", count)
 
     def _ties(self, question: str, scores: list[float]) -> None:

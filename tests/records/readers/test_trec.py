@@ -166,7 +166,8 @@ def test_json_qrels_and_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "told"), [
     ('{"q1": {"a": NaN}}', "document 'a': expected a score"), ('{"q1": {"a": "1"}}', "expected a score"),
-    ('{"q1": {"a": 1, "a": 2}}', "'a' stands twice"), ('{"q1": ["a", "a"]}', r"r\.json: question 'q1': document 'a' stands twice"),
+    ('{"q1": {"a": 1, "a": 2}}', "'a' stands twice"),
+    ('{"q1": ["a", "a"]}', r"r\.json: question 'q1': document 'a' stands twice"),
     ('{"q1": [["a"]]}', "expected ids, or pairs"), ('{"q1": [7]}', "expected ids"), ('{"q1": 7}', "question 'q1'"),
     ('{"q1": {"a": true}}', "expected a score"), ("{}", "no result"), ('{"q1": {"a": 1}', "expected JSON"),
 ])
