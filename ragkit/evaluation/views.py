@@ -29,7 +29,8 @@ def metric_infos(metrics: Sequence[Metric]) -> dict[str, MetricInfo]:
     for metric in metrics:
         d = metric.definition
         group = "answer" if d.name.startswith("id_context") else _GROUPS[d.kind]
-        infos[metric.name] = MetricInfo(metric.name, d.summary, d.range, d.direction, d.undefined, d.source, group)
+        infos[metric.name] = MetricInfo(metric.name, d.summary, d.range, d.direction, d.undefined, d.source, group,
+                                        d.formula)
     return infos
 
 

@@ -23,7 +23,7 @@ from ragkit.metrics.text import (
 )
 from ragkit.records.judgements import Score
 
-_LAWS = frozenset({"in_range"})
+_LAWS = frozenset({"in_range", "deterministic"})
 _WORD = re.compile(r"[^\W\d_](?:[^\W_]|['’.-](?=[^\W_]))*")
 
 
@@ -108,7 +108,8 @@ def idf_table(documents: Iterable[Sequence[str]]) -> dict[str, float]:
 
 
 @metric("lexical_support", kind="answer", undefined="no answer, a refusal, or no context", laws=_LAWS,
-        source="ROUGE-L precision (Lin 2004) of the answer in the joined context")
+        source="ROUGE-L precision (Lin 2004) of the answer in the joined context",
+        formula="longest common subsequence of answer and contexts / tokens of the answer")
 def lexical_support(sample: AnswerSample) -> Score:
     """The longest common subsequence of the answer and the joined contexts, divided by the answer's tokens.
 
@@ -121,7 +122,8 @@ def lexical_support(sample: AnswerSample) -> Score:
 
 
 @metric("lexical_coverage", kind="answer", undefined="no answer, a refusal, or no context", laws=_LAWS,
-        source="idf-weighted token overlap")
+        source="idf-weighted token overlap",
+        formula="sum of idf of the answer's distinct tokens that a context holds / sum of idf of all of them")
 def lexical_coverage(sample: AnswerSample) -> Score:
     """The idf weight of the answer's distinct tokens that some context holds, divided by that of all of them.
 
@@ -130,7 +132,8 @@ def lexical_coverage(sample: AnswerSample) -> Score:
     return _without_support(sample) or Score.scored(_coverage(sample.answer_tokens, sample))
 
 
-@metric("answer_f1", kind="answer", undefined="no answer, or no reference answer", laws=_LAWS, source="SQuAD F1")
+@metric("answer_f1", kind="answer", undefined="no answer, or no reference answer", laws=_LAWS, source="SQuAD F1",
+        formula="2 * shared tokens / (tokens of the answer + tokens of the reference)")
 def answer_f1(sample: AnswerSample) -> Score:
     """Harmonic mean of token precision and recall against the reference answer; the best of all references.
 
@@ -143,7 +146,8 @@ def answer_f1(sample: AnswerSample) -> Score:
     return _best(sample, _f1)
 
 
-@metric("exact_match", kind="answer", undefined="no answer, or no reference answer", laws=_LAWS, source="SQuAD EM")
+@metric("exact_match", kind="answer", undefined="no answer, or no reference answer", laws=_LAWS, source="SQuAD EM",
+        formula="1 if the normalised answer equals a normalised reference, else 0")
 def exact_match(sample: AnswerSample) -> Score:
     """1 if the answer equals one of the reference answers, case, punctuation and English articles aside, else 0.
 

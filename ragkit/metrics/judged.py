@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from ragkit.metrics.registry import metric
 from ragkit.records.judgements import Score, Verdict
 
-_LAWS = frozenset({"in_range"})
+_LAWS = frozenset({"in_range", "deterministic"})
 NONCOMMITTAL = "noncommittal"
 ZERO_VECTOR = "zero_vector"
 _COSINE_SLACK = 1e-6  # float32 vectors leave the unit interval by a rounding error
 
 
 @metric("context_precision", kind="judged", undefined="there is no context", calls="k", laws=_LAWS,
-        source="ragas ContextPrecision")
+        source="ragas ContextPrecision",
+        formula="(sum over i of useful_i * precision@i) / useful contexts")
 def context_precision(verdicts: Sequence[Verdict]) -> Score:
     """Average precision of the useful contexts: the precision at each useful one, divided by the useful ones.
 
@@ -41,7 +42,8 @@ def context_precision(verdicts: Sequence[Verdict]) -> Score:
 
 
 @metric("context_recall", kind="judged", undefined="the reference answer is missing or has no statement", calls="1",
-        laws=_LAWS, source="ragas ContextRecall")
+        laws=_LAWS, source="ragas ContextRecall",
+        formula="statements carried by the contexts / statements of the reference answer")
 def context_recall(verdicts: Sequence[Verdict]) -> Score:
     """Statements of the reference answer that the contexts carry, divided by all of them.
 
@@ -52,7 +54,8 @@ def context_recall(verdicts: Sequence[Verdict]) -> Score:
 
 
 @metric("faithfulness", kind="judged", undefined="the answer has no statement, as a refusal has none", calls="2",
-        laws=_LAWS, source="ragas Faithfulness")
+        laws=_LAWS, source="ragas Faithfulness",
+        formula="statements that the contexts support / statements of the answer")
 def faithfulness(verdicts: Sequence[Verdict]) -> Score:
     """Statements of the answer that the contexts support, divided by all of them.
 
@@ -65,7 +68,8 @@ def faithfulness(verdicts: Sequence[Verdict]) -> Score:
 
 
 @metric("answer_relevancy", kind="judged", undefined="no question could be generated, or a vector is zero", calls="3",
-        range=(-1.0, 1.0), laws=_LAWS, source="ragas AnswerRelevancy (ResponseRelevancy)")
+        range=(-1.0, 1.0), laws=_LAWS, source="ragas AnswerRelevancy (ResponseRelevancy)",
+        formula="mean over the generated questions of cosine(question, generated question), 0 if all are noncommittal")
 def answer_relevancy(verdicts: Sequence[Verdict]) -> Score:
     """Mean cosine between the question and the questions that a judge makes up from the answer; -1 to 1.
 

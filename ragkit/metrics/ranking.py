@@ -23,8 +23,8 @@ NO_RELEVANT: Final = "no relevant document"
 NO_ORDER: Final = "no order"
 NO_CUT: Final = "union, no cut"
 
-_COMMON = frozenset({"in_range", "rename", "batch_equals_single"})
-LAWS: Final = _COMMON | {"perfect_is_one", "swap_up", "nothing_relevant_undefined"}
+_COMMON: Final = frozenset({"in_range", "deterministic", "rename", "batch_equals_single"})
+LAWS: Final = _COMMON | {"perfect_is_one", "swap_up", "nothing_relevant_undefined", "empty_is_zero", "padding"}
 _UNDEFINED = "no document reaches the level"
 _UNDEFINED_GRADED = "no grade is above 0"
 _SCALED_FROM: Final = 512.0  # grades from which 2^grade is scaled down
@@ -101,7 +101,8 @@ def _require_ranking(asked: Metric) -> None:
 
 
 @metric("hit[@k]", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS,
-        aliases=("Success", "hit_rate"), source="trec_eval success")
+        aliases=("Success", "hit_rate"), source="trec_eval success",
+        formula="1 if rel_i = 1 for some i <= k, else 0")
 def hit(batch: RankBatch, k: int | None) -> Floats:
     """1 if any relevant document stands in the top k, else 0.
 
@@ -111,7 +112,8 @@ def hit(batch: RankBatch, k: int | None) -> Floats:
 
 
 @metric("precision@k", kind="ranking", undefined=_UNDEFINED, laws=LAWS - {"perfect_is_one"}, aliases=("P",),
-        source="trec_eval P")
+        source="trec_eval P",
+        formula="(sum over i <= k of rel_i) / k")
 def precision(batch: RankBatch, k: int) -> Floats:
     """Relevant documents in the top k, divided by k, also where fewer than k came back.
 
@@ -120,7 +122,9 @@ def precision(batch: RankBatch, k: int) -> Floats:
     return batch.where_relevant(batch.hits(k) / k)
 
 
-@metric("precision_set", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS, source="trec_eval set_P")
+@metric("precision_set", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS - {"padding"},
+        source="trec_eval set_P",
+        formula="(sum over all i of rel_i) / number returned")
 def precision_set(batch: RankBatch, k: None = None) -> Floats:
     """Relevant documents returned, divided by all returned; 0 when nothing came back.
 
@@ -130,7 +134,8 @@ def precision_set(batch: RankBatch, k: None = None) -> Floats:
 
 
 @metric("recall[@k]", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS, aliases=("R",),
-        source="trec_eval recall, set_recall")
+        source="trec_eval recall, set_recall",
+        formula="(sum over i <= k of rel_i) / R")
 def recall(batch: RankBatch, k: int | None) -> Floats:
     """Relevant documents in the top k, divided by R, all relevant documents of the question.
 
@@ -140,14 +145,16 @@ def recall(batch: RankBatch, k: int | None) -> Floats:
 
 
 @metric("allhit[@k]", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS, aliases=("Full",),
-        source="multi-hop retrieval, path recall")
+        source="multi-hop retrieval, path recall",
+        formula="1 if (sum over i <= k of rel_i) = R, else 0")
 def allhit(batch: RankBatch, k: int | None) -> Floats:
     """1 if all R relevant documents stand in the top k, else 0: the evidence is complete."""
     return batch.where_relevant(batch.hits(k) == batch.n_relevant)
 
 
 @metric("mrr[@k]", kind="ranking", undefined=_UNDEFINED, laws=LAWS, aliases=("RR", "recip_rank"),
-        source="trec_eval recip_rank")
+        source="trec_eval recip_rank",
+        formula="1 / i of the first rel_i = 1 if that i <= k, else 0")
 def mrr(batch: RankBatch, k: int | None) -> Floats:
     """1 / rank of the first relevant document, 0 where none stands in the top k.
 
@@ -159,7 +166,8 @@ def mrr(batch: RankBatch, k: int | None) -> Floats:
 
 
 @metric("map[@k]", kind="ranking", undefined=_UNDEFINED, laws=LAWS, aliases=("AP",),
-        source="trec_eval map, map_cut")
+        source="trec_eval map, map_cut",
+        formula="(sum over i <= k of rel_i * precision@i) / R")
 def average_precision(batch: RankBatch, k: int | None) -> Floats:
     """The precision at each relevant document of the top k, summed, divided by R, also with a cut.
 
@@ -170,7 +178,8 @@ def average_precision(batch: RankBatch, k: int | None) -> Floats:
 
 
 @metric("dcg[@k]", kind="ranking", undefined=_UNDEFINED_GRADED, range=(0.0, None), laws=LAWS - {"perfect_is_one"},
-        source="Järvelin & Kekäläinen 2002, with log2(i + 1)")
+        source="Järvelin & Kekäläinen 2002, with log2(i + 1)",
+        formula="sum over i <= k of grade_i / log2(i + 1), a grade below 0 counts as 0")
 def dcg(batch: RankBatch, k: int | None) -> Floats:
     """The sum over the top k of grade / log2(rank + 1): gain that fades with the rank, not normalised.
 
@@ -180,7 +189,8 @@ def dcg(batch: RankBatch, k: int | None) -> Floats:
 
 
 @metric("ndcg[@k]", kind="ranking", undefined=_UNDEFINED_GRADED, laws=LAWS,
-        source="trec_eval ndcg, ndcg_cut; Järvelin & Kekäläinen 2002")
+        source="trec_eval ndcg, ndcg_cut; Järvelin & Kekäläinen 2002",
+        formula="sum over i <= k of grade_i / log2(i + 1), divided by the same sum of the ideal order")
 def ndcg(batch: RankBatch, k: int | None) -> Floats:
     """dcg divided by the dcg of the ideal order of all judged documents, both cut at k; the gain is the grade.
 
@@ -189,14 +199,18 @@ def ndcg(batch: RankBatch, k: int | None) -> Floats:
     return normalized_gain(batch, k)
 
 
-@metric("ndcg_exp[@k]", kind="ranking", undefined=_UNDEFINED_GRADED, laws=LAWS, source="Burges et al. 2005")
+@metric("ndcg_exp[@k]", kind="ranking", undefined=_UNDEFINED_GRADED, laws=LAWS, source="Burges et al. 2005",
+        formula="sum over i <= k of (2^grade_i - 1) / log2(i + 1), divided by the same sum of the ideal order",
+        dialect_of="ndcg", differs="the gain is 2^grade - 1 instead of the grade: for b, x, a with grades b = 2, a = 3 "
+        "and c = 1 (missed) ndcg_exp@3 is 0.692020, ndcg@3 is 0.735007")
 def ndcg_exp(batch: RankBatch, k: int | None) -> Floats:
     """As ndcg, with the gain 2^grade - 1: the highest grades weigh far more."""
     return normalized_gain(batch, k, exponential=True)
 
 
 @metric("judged[@k]", kind="ranking", undefined="nothing was returned", otherwise="nothing returned", direction="none",
-        needs_order=False, laws=_COMMON | {"perfect_is_one"}, source="ir-measures Judged")
+        needs_order=False, laws=_COMMON | {"perfect_is_one"}, source="ir-measures Judged",
+        formula="judged documents in the top k / distinct documents returned there")
 def judged(batch: RankBatch, k: int | None) -> Floats:
     """Judged documents in the top k, divided by the documents returned there: the rest are holes in the labels.
 
@@ -207,7 +221,8 @@ def judged(batch: RankBatch, k: int | None) -> Floats:
 
 
 @metric("first_relevant_rank", kind="ranking", undefined="nothing relevant was returned", otherwise="not reached",
-        range=(1.0, None), direction="lower", laws=LAWS, source="rank of the first relevant document")
+        range=(1.0, None), direction="lower", laws=LAWS - {"empty_is_zero"},
+        source="rank of the first relevant document", formula="i of the first rel_i = 1")
 def first_relevant_rank(batch: RankBatch, k: None = None) -> Floats:
     """The rank of the first relevant document, from 1.
 

@@ -7,16 +7,38 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from ragkit.errors import DataError
 
 Kind = Literal["ranking", "trajectory", "judged", "answer"]
 Direction = Literal["higher", "lower", "none"]
 Cut = Literal["required", "optional", "none"]
-Law = Literal["in_range", "perfect_is_one", "swap_up", "rename", "nothing_relevant_undefined", "batch_equals_single"]
+Law = Literal["in_range", "deterministic", "perfect_is_one", "swap_up", "rename", "nothing_relevant_undefined",
+              "empty_is_zero", "padding", "batch_equals_single"]
+
+LAWS: Final[Mapping[Law, str]] = {
+    "in_range": "stays in its range for every input",
+    "deterministic": "the same input gives the same value",
+    "perfect_is_one": "a perfect ranking gives 1 (where k >= R)",
+    "swap_up": "a document moved up past one of a lower grade never makes it worse",
+    "rename": "other names for the ids change nothing (without ties)",
+    "nothing_relevant_undefined": "nothing relevant: undefined, not 0",
+    "empty_is_zero": "an empty list gives 0",
+    "padding": "unjudged documents behind the last one change nothing",
+    "batch_equals_single": "many lists at once give the same values as one by one",
+}
+"""What each law says. The law tests hold every metric to those that it declares."""
+
+TIES: Final[Mapping[Kind, str]] = {
+    "ranking": "none in a list, which is judged in the order it came in. A run with scores is sorted by score, "
+               "descending, equal scores by document id, descending (as trec_eval), before any metric sees it",
+    "trajectory": "none: the lists of the steps are taken in the order they came in",
+    "judged": "none: one verdict a thing, in the order that the judge was shown",
+    "answer": "none: one answer a question",
+}
 
 _MODULES = ("ranking", "dialects", "trajectory", "judged", "answers")  # loaded on first look-up
 
@@ -28,6 +50,8 @@ class Definition:
     kind says what the function takes: ranking (RankBatch, k) -> array with NaN where undefined; trajectory
     (EvidencePath, k) -> Score, or a list of one Score a step where `series`; judged (verdicts) -> Score; answer
     (AnswerSample) -> Score. `cut` says whether "@k" belongs to the name; `needs_order` whether a set has no value.
+    `formula` is plain text, in the words of the page of definitions. A dialect, which is what another tool gives under
+    the name of `dialect_of`, says in `differs` what it does otherwise, with the numbers of an example.
     """
 
     name: str
@@ -46,6 +70,14 @@ class Definition:
     laws: frozenset[str] = frozenset()
     source: str = ""
     calls: str = ""  # of a judged metric: model calls a sample, as a formula in k, m
+    formula: str = ""
+    dialect_of: str = ""
+    differs: str = ""
+
+    @property
+    def ties(self) -> str:
+        """What happens to equal scores."""
+        return TIES[self.kind]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from ragkit.records.questions import LabelState
 FATES: Final = ("not_in_index", "never_retrieved", "lost_at_fuse", "lost_at_rerank", "lost_at_filter", "lost_at_cut",
                 "in_context", "in_context_wrong", "in_context_right")
 _UNLABELLED: Final[Mapping[LabelState, str]] = {"unanswerable": "declared unanswerable", "unlabelled": "unlabelled"}
-_LAWS = frozenset({"in_range", "rename", "nothing_relevant_undefined"})
+_LAWS = frozenset({"in_range", "deterministic", "rename", "nothing_relevant_undefined"})
 _NO_GOLD = "nothing is relevant to the question"
 _FAILED_STEP = "step failed"
 
@@ -154,7 +154,8 @@ def _lost_beneath(path: EvidencePath, gold: str) -> str:
     return f"lost_at_{stage}"
 
 
-@metric("cumulative_recall", kind="trajectory", undefined=_NO_GOLD, series=True, laws=_LAWS)
+@metric("cumulative_recall", kind="trajectory", undefined=_NO_GOLD, series=True, laws=_LAWS,
+        formula="c_t = gold ids seen in the steps 1 to t / all gold ids")
 def cumulative_recall(path: EvidencePath, k: None = None) -> list[Score]:
     """Per step: the share of the gold seen up to it.
 
@@ -163,7 +164,8 @@ def cumulative_recall(path: EvidencePath, k: None = None) -> list[Score]:
     return [Score.scored(share) for share in path.shares]
 
 
-@metric("marginal_recall", kind="trajectory", undefined=_NO_GOLD, series=True, laws=_LAWS)
+@metric("marginal_recall", kind="trajectory", undefined=_NO_GOLD, series=True, laws=_LAWS,
+        formula="c_t - c_(t - 1)")
 def marginal_recall(path: EvidencePath, k: None = None) -> list[Score]:
     """Per step: the share of the gold that it saw first. The steps add up to the last cumulative recall.
 
@@ -174,7 +176,8 @@ def marginal_recall(path: EvidencePath, k: None = None) -> list[Score]:
 
 
 @metric("novelty", kind="trajectory", undefined=_NO_GOLD + ", or the step returned nothing", series=True,
-        laws=_LAWS)
+        laws=_LAWS,
+        formula="distinct ids of step t that no earlier step returned / distinct ids of step t")
 def novelty(path: EvidencePath, k: None = None) -> list[Score]:
     """Per step: the share of its distinct documents that no earlier step returned; failed where the step failed."""
     scores = []
@@ -191,7 +194,8 @@ def novelty(path: EvidencePath, k: None = None) -> list[Score]:
     return scores
 
 
-@metric("aucr@k", kind="trajectory", undefined=_NO_GOLD, default_cut=5, laws=_LAWS)
+@metric("aucr@k", kind="trajectory", undefined=_NO_GOLD, default_cut=5, laws=_LAWS,
+        formula="(sum over t = 1 to k of c_t) / k, c_t = the last one after the last step")
 def aucr(path: EvidencePath, k: int) -> Score:
     """Area under the curve of cumulative recall over the first B steps (aucr@B; bare aucr is aucr@5).
 
@@ -203,7 +207,8 @@ def aucr(path: EvidencePath, k: int) -> Score:
 
 
 @metric("steps_to_evidence", kind="trajectory", undefined="the evidence was never complete", range=(1.0, None),
-        direction="lower", laws=_LAWS)
+        direction="lower", laws=_LAWS,
+        formula="smallest t with c_t = 1")
 def steps_to_evidence(path: EvidencePath, k: None = None) -> Score:
     """The first step, counted from 1, after which all gold was seen.
 
@@ -215,7 +220,8 @@ def steps_to_evidence(path: EvidencePath, k: None = None) -> Score:
     return Score.undefined("not reached")
 
 
-@metric("step_efficiency", kind="trajectory", undefined=_NO_GOLD + ", or no search was made", laws=_LAWS)
+@metric("step_efficiency", kind="trajectory", undefined=_NO_GOLD + ", or no search was made", laws=_LAWS,
+        formula="steps with c_t > c_(t - 1) / all steps")
 def step_efficiency(path: EvidencePath, k: None = None) -> Score:
     """The share of steps that saw some gold first. A failed step is a wasted one."""
     if not path.steps:
@@ -224,14 +230,16 @@ def step_efficiency(path: EvidencePath, k: None = None) -> Score:
 
 
 @metric("redundancy", kind="trajectory", undefined=_NO_GOLD + ", or no step returned anything", direction="lower",
-        laws=_LAWS)
+        laws=_LAWS,
+        formula="1 - distinct ids of all steps together / sum of the distinct ids of each step")
 def redundancy(path: EvidencePath, k: None = None) -> Score:
     """The share of returned documents that an earlier step had returned already."""
     returned = sum(len(set(ids)) for ids in path.steps)
     return Score.scored(1 - len(path.everything) / returned) if returned else Score.undefined("nothing returned")
 
 
-@metric("survival", kind="trajectory", undefined="the context is unknown, or no step found any gold", laws=_LAWS)
+@metric("survival", kind="trajectory", undefined="the context is unknown, or no step found any gold", laws=_LAWS,
+        formula="gold ids of some step that the context holds / gold ids of some step")
 def survival(path: EvidencePath, k: None = None) -> Score:
     """Of the gold that some step returned, the share that the final context holds."""
     if path.context is None:
@@ -246,7 +254,8 @@ _LIFT = "no step has a re-ranker with a list beneath it"
 
 
 @metric("rerank_lift[@k]", kind="trajectory", undefined=_LIFT, range=(-1.0, 1.0),
-        laws=_LAWS - {"nothing_relevant_undefined"})
+        laws=_LAWS - {"nothing_relevant_undefined"},
+        formula="ndcg@k after the re-ranker - ndcg@k of the list beneath it, mean over the steps that have one")
 def rerank_lift(path: EvidencePath, k: int | None) -> Score:
     """ndcg after the re-ranker minus ndcg of the list beneath it, mean over the steps that have one.
 
@@ -256,7 +265,8 @@ def rerank_lift(path: EvidencePath, k: int | None) -> Score:
     return _lift(path, "ndcg", k)
 
 
-@metric("rerank_lift_mrr[@k]", kind="trajectory", undefined=_LIFT, range=(-1.0, 1.0), laws=_LAWS)
+@metric("rerank_lift_mrr[@k]", kind="trajectory", undefined=_LIFT, range=(-1.0, 1.0), laws=_LAWS,
+        formula="mrr@k after the re-ranker - mrr@k of the list beneath it, mean over the steps that have one")
 def rerank_lift_mrr(path: EvidencePath, k: int | None) -> Score:
     """As rerank_lift, with the reciprocal rank: did the first relevant document move up."""
     return _lift(path, "mrr", k)

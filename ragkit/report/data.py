@@ -93,6 +93,7 @@ class MetricInfo:
     undefined: str
     source: str
     group: str  # "rank", "trajectory", "judged" (RAGAS), "answer" (keyless)
+    formula: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,12 @@ _GROUPS = {
     "ranking": (
         "Rank metrics",
         "Of every step's list and of the final context, against the gold of the question. A name without `@k` has no "
-        "cut. i is the rank from 1, R the number of relevant documents in the labels, retrieved or not. Equal to "
-        "trec_eval's where trec_eval has the metric.",
+        "cut. i is the rank from 1, grade_i the grade of the document there (0 where it is unjudged, or a repeated "
+        "copy), rel_i 1 where that grade reaches the level, else 0, R the number of relevant documents in the labels, "
+        "retrieved or not. The ideal order holds all judged documents of the question, the highest grade first. A "
+        "list is judged in the order it came in; a run with scores is sorted by score, equal scores by document id, "
+        "descending. Equal to trec_eval's where trec_eval has the metric. A dialect is what another tool gives under "
+        "the same name.",
     ),
     "trajectory": (
         "Trajectory metrics",
@@ -71,5 +75,7 @@ def _entry(definition: Definition) -> str:
     facts += ["a value for each step"] if definition.series else []
     facts += [f"also called {', '.join(definition.aliases)}"] if definition.aliases else []
     facts += [f"{definition.calls} model calls a sample"] if definition.calls else []
+    facts += [f"dialect of {definition.dialect_of}: {definition.differs}"] if definition.dialect_of else []
     facts += [f"source: {definition.source}"] if definition.source else []
-    return f"**`{definition.name}{cut}`** {definition.summary}  \n*{'; '.join(facts)}.*\n"
+    formula = f"`{definition.formula}`  \n" if definition.formula else ""
+    return f"**`{definition.name}{cut}`** {definition.summary}  \n{formula}*{'; '.join(facts)}.*\n"

@@ -86,7 +86,8 @@ def definitions(data: ReportData) -> list[tuple[str, str, list[tuple[list[str], 
     """The definitions by group: (title, about, [(names that share one definition, the definition)])."""
     grouped: dict[str, dict[tuple[Any, ...], tuple[list[str], MetricInfo]]] = {group: {} for group in labels.GROUPS}
     for name, info in data.metrics.items():
-        same = (name.partition("@")[0], info.summary, info.range, info.direction, info.undefined, info.source)
+        same = (name.partition("@")[0], info.summary, info.range, info.direction, info.undefined, info.source,
+                info.formula)
         group = grouped[info.group if info.group in grouped else "other"]
         group.setdefault(same, ([], info))[0].append(name)
     return [(*labels.GROUPS[group], list(found.values())) for group, found in grouped.items() if found]

@@ -115,10 +115,11 @@ def _bar(info: MetricInfo | None, figures: Mapping[str, Any]) -> tuple[float, fl
 
 
 def definition(info: MetricInfo | None) -> str:
-    """A metric's definition in one text: summary, range, direction, when undefined, source."""
+    """A metric's definition in one text: summary, formula, range, direction, when undefined, source."""
     if info is None:
         return "No definition was given."
-    parts = [info.summary, f"Range: {numbers.limits(info.range)}."]
+    parts = [info.summary, f"Formula: {info.formula}." if info.formula else "",
+             f"Range: {numbers.limits(info.range)}."]
     if info.direction in ("higher", "lower"):
         parts.append(f"{info.direction.capitalize()} is better.")
     else:
