@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragkit.errors import BudgetExceeded, DataError, JudgeError, MissingPackageError, RagkitError
     from ragkit.evaluation.evaluate import aevaluate, areport, ascore, evaluate, score
+    from ragkit.evaluation.rankings import score_rankings
     from ragkit.evaluation.result import Evaluation
     from ragkit.metrics.registry import definitions, metric, parse
     from ragkit.recording import Recorder, current_trace
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "ragkit.errors": ("BudgetExceeded", "DataError", "JudgeError", "MissingPackageError", "RagkitError"),
     "ragkit.evaluation.evaluate": ("aevaluate", "areport", "ascore", "evaluate", "score"),
+    "ragkit.evaluation.rankings": ("score_rankings",),
     "ragkit.evaluation.result": ("Evaluation",),
     "ragkit.metrics.registry": ("definitions", "metric", "parse"),
     "ragkit.recording": ("Recorder", "current_trace"),
@@ -37,7 +39,7 @@ __all__ = [
     "BudgetExceeded", "DataError", "Dataset", "Document", "Evaluation", "GoldText", "JudgeError", "MissingPackageError",
     "Passage", "Question", "RagkitError", "Recorder", "Retrieval", "Step", "Trajectory", "__version__", "aevaluate",
     "areport", "ascore", "current_trace", "definitions", "evaluate", "load_dataset", "metric", "parse",
-    "read_trajectories", "score", "write_trajectories",
+    "read_trajectories", "score", "score_rankings", "write_trajectories",
 ]
 
 

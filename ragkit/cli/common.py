@@ -1,4 +1,4 @@
-"""What the verbs share: exit codes, the judge's flags, progress on stderr, the summary at the end."""
+"""What the verbs of typer share: the judge's flags, progress on stderr, the summary at the end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ragkit.cli.console import PARTIAL, complain, import_modules, say
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ragkit.evaluation.result import Evaluation
     from ragkit.judge.settings import JudgeSettings
 
-WRONG_INPUT, PARTIAL, INTERNAL, INTERRUPTED = 2, 3, 70, 130
+__all__ = ["PARTIAL", "complain", "finish", "import_modules", "judge_settings", "progress", "say", "show"]
 
 Metrics = Annotated[
     list[str] | None,
@@ -44,26 +46,10 @@ Tpm = Annotated[float | None, typer.Option("--tpm", help="Judge tokens a minute.
 Frozen = Annotated[bool, typer.Option("--frozen", help="Allow no new judge call: use what is in the store.")]
 Column = Annotated[list[str] | None, typer.Option("--column", help="A column of the file, as question=Frage.")]
 NoText = Annotated[bool, typer.Option("--no-text", help="Write hashes instead of texts in all that can be shared.")]
+Imports = Annotated[
+    list[str] | None, typer.Option("--import", help="A module of yours that declares metrics (repeatable).")
+]
 Variant = Annotated[str | None, typer.Option("--variant", help="Name of the variant; by default the folder's name.")]
-
-
-def complain(text: str) -> None:
-    """One line on stderr."""
-    print(f"ragkit: {visible(' '.join(text.split()))}", file=sys.stderr)  # noqa: T201
-
-
-def say(text: str) -> None:
-    """Text on stdout."""
-    print(visible(text))  # noqa: T201
-
-
-def visible(text: str) -> str:
-    """The text with what a terminal would obey (escape sequences, direction overrides) written out.
-
-    >>> visible(chr(27) + "[31m")
-    '\\\\x1b[31m'
-    """
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def judge_settings(base: JudgeSettings | None = None, **flags: Any) -> JudgeSettings:

@@ -35,11 +35,13 @@ def score(
         bool, typer.Option("--all-questions", help="Count questions without a trajectory as nothing retrieved.")
     ] = False,
     variant: common.Variant = None,
+    imports: common.Imports = None,
     no_text: common.NoText = False,
     dry_run: common.DryRun = False,
     as_json: common.AsJson = False,
 ) -> None:
     """Score recorded trajectories against a data set and write the report."""
+    common.import_modules(imports)
     from ragkit.evaluation.evaluate import ascore, run_async
     from ragkit.evaluation.options import options_of
     from ragkit.evaluation.plan import describe_scoring

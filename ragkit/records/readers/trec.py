@@ -73,15 +73,18 @@ def read_qrels(path: str | Path, normalize_ids: bool = False) -> dict[str, dict[
     TREC's four columns (question, iteration, document, grade; any blanks between them), three columns with tabs and
     BEIR's header, or one JSON object; gzip is understood. Lines that start with '#' and are no row are comments. A line
     of another form, a grade that is no number, and a pair with two different grades are DataErrors with file and
-    line; a pair repeated with the same grade is read once. normalize_ids: ids are taken in their visible form.
+    line; a pair repeated with the same grade is read once. In JSON an empty object is a question to which nothing is
+    relevant. normalize_ids: ids are taken in their visible form.
     """
     path = Path(path)
-    rows = _json_rows(path) if is_json(path, "qrels") else _rows(path)
+    rows: Iterator[tuple[int, str, str | None, float]] = _json_rows(path) if is_json(path, "qrels") else _rows(path)
     qrels: dict[str, dict[str, float]] = {}
     for number, question, document, grade in rows:
         if normalize_ids:
-            question, document = visible_form(question), visible_form(document)  # noqa: PLW2901
+            question, document = visible_form(question), document and visible_form(document)  # noqa: PLW2901
         row = qrels.setdefault(question, {})
+        if document is None:
+            continue
         if row.setdefault(document, grade) != grade:
             where = f"{path}:{number}" if number else str(path)
             raise DataError(f"{where}: question {question!r}, document {document!r} has the grade {row[document]:g} "
@@ -134,11 +137,14 @@ def is_json(path: Path, expected: str) -> bool:
         return file.read(4096).removeprefix(BOM).lstrip()[:1] == b"{"
 
 
-def _json_rows(path: Path) -> Iterator[tuple[int, str, str, float]]:
+def _json_rows(path: Path) -> Iterator[tuple[int, str, str | None, float]]:
+    """Of a question without any judgement one row without a document."""
     for question, row in read_object(path).items():
         if not isinstance(row, dict):
             raise DataError(f"{path}: question {question!r}: expected an object of document ids and grades, got "
                             f"{shown(row)}")
+        if not row:
+            yield 0, question, None, 0.0
         for document, grade in row.items():
             if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):
                 raise DataError(f"{path}: question {question!r}, document {document!r}: expected a grade (a number), "
