@@ -28,7 +28,8 @@ class Sum:
     """One sum of the computation.
 
     label: what was added. ideal: over the ideal order instead of the list. terms: (rank, term) of each item inside the
-    cut that can have one: judged documents and repeated copies, of a count of documents every place. total: the sum.
+    cut (of the sum: where the first relevant document stands is a sum without one) that can have a term: judged
+    documents and repeated copies, of a count of documents every place. total: the sum.
     """
 
     label: str

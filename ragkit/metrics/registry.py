@@ -112,6 +112,8 @@ def metric(name: str, *, kind: Kind, undefined: str, **details: Any) -> Callable
         name, cut = name.removesuffix("@k"), "required"
 
     def declare(function: _F) -> _F:
+        if not function.__module__.startswith(f"{__package__}."):
+            _load()  # so that a name that is taken is told here, not when its owner is loaded
         known = _DEFINITIONS.get(name)
         reloaded = known is not None and _origin(known.function) == _origin(function)
         if (known is not None and not reloaded) or _folded(name) in _ALIASES:
@@ -139,15 +141,14 @@ def parse(text: str) -> Metric:
     >>> parse("nDCG@10").name, parse("AP").name
     ('ndcg@10', 'map')
     """
-    _load()
     match = re.fullmatch(r"\s*([A-Za-z][A-Za-z0-9_-]*)\s*(?:@\s*(-?\d+))?\s*", text)
     if match is None:
         raise DataError(f"metric {text!r}: expected a name such as ndcg@10 or recall")
     base, digits = match.group(1), match.group(2)
-    name = base if base in _DEFINITIONS else _ALIASES.get(_folded(base), _folded(base))
-    definition = _DEFINITIONS.get(name)
+    definition = _find(base)
     if definition is None:
         raise DataError(f"unknown metric {text!r}; {_nearest(base)}")
+    name = definition.name
     k = definition.default_cut if digits is None else int(digits)
     if k is not None and definition.cut == "none":
         raise DataError(f"metric {text!r}: {name} takes no cut")
@@ -180,6 +181,16 @@ def _nearest(name: str) -> str:
 
     near = difflib.get_close_matches(_folded(name), [*_DEFINITIONS, *_ALIASES], n=3)
     return f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(sorted(_DEFINITIONS))}"
+
+
+def _find(name: str) -> Definition | None:
+    """The metric of a name or an alias; no more modules are loaded than it takes, since small runs are timed."""
+    for module in _MODULES:
+        importlib.import_module(f"ragkit.metrics.{module}")
+        found = _DEFINITIONS.get(name) or _DEFINITIONS.get(_ALIASES.get(_folded(name), _folded(name)))
+        if found is not None:
+            return found
+    return None
 
 
 def _load() -> None:

@@ -30,10 +30,10 @@ def undeclared(definition: Definition) -> list[Law]:
             and not (law == NO_DIRECTION and definition.direction == "none")]
 
 
-def counterexample(definition: Definition, law: Law) -> Any:
+def counterexample(definition: Definition, law: Law, tries: int = 5000) -> Any:
     """A case that breaks a law, in some cut of the metric; NoSuchExample where none is found."""
     metrics, check = cuts_of(definition), CHECKS[definition.kind][law]
-    searching = settings(max_examples=5000, database=None, derandomize=True, phases=[Phase.generate],
+    searching = settings(max_examples=tries, database=None, derandomize=True, phases=[Phase.generate],
                          suppress_health_check=list(HealthCheck))
     return find(CASES[definition.kind], lambda case: not all(check(metrics, case)), settings=searching)
 
