@@ -90,10 +90,11 @@ def read_labels(qrels: Any) -> Mapping[str, Mapping[str, float]]:
     if not isinstance(qrels, Mapping):
         raise DataError(f"qrels: expected a mapping of question to grades, a DataFrame or a path, got {shown(qrels)}")
     labels: Mapping[str, Mapping[str, float]] = qrels
-    if not all(isinstance(row, Mapping) for row in qrels.values()):
+    if not all(issubclass(kind, Mapping) for kind in set(map(type, qrels.values()))):
         labels = {question: _grades(question, row) for question, row in qrels.items()}
     _require_text(labels, "a question's id in the qrels")
-    _require_text(chain.from_iterable(labels.values()), "a document's id in the qrels")
+    if not _all_text(chain.from_iterable(labels.values())):
+        _require_text(chain.from_iterable(labels.values()), "a document's id in the qrels")
     return labels
 
 
@@ -207,11 +208,14 @@ def _values(frame: Any, column: Any, kind: str) -> list[Any]:
 def _require_text(values: Iterable[Any], what: str) -> None:
     """Ids are strings: an int that a reader made of "007" must not pass."""
     given = list(values)
-    if all(issubclass(kind, str) for kind in set(map(type, given))):
-        return
-    wrong = next(value for value in given if not isinstance(value, str))
-    raise DataError(f"{what} must be a string, got {shown(wrong)} ({type(wrong).__name__}): make ids text when they "
-                    "are read (dtype=str), so that 007 stays 007")
+    if not _all_text(given):
+        wrong = next(value for value in given if not isinstance(value, str))
+        raise DataError(f"{what} must be a string, got {shown(wrong)} ({type(wrong).__name__}): make ids text when they "
+                        "are read (dtype=str), so that 007 stays 007")
+
+
+def _all_text(values: Iterable[Any]) -> bool:
+    return all(issubclass(kind, str) for kind in set(map(type, values)))
 
 
 def _numbers(lists: list[_Scored]) -> NDArray[np.float64]:

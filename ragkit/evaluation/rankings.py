@@ -88,16 +88,18 @@ def trec_rows(given: list[RankedIds], labels: Mapping[str, Any]) -> list[RankedI
 
 def _notes(given: Lists, labels: Mapping[str, Any], batch: RankBatch, questions: list[str]) -> list[dict[str, Any]]:
     answered = {ranking.question_id for ranking in given.rankings}
-    copied = batch.rows[batch.copies].tolist()
+    missing, unknown = list[str](), list[str]()
+    if answered != labels.keys():
+        missing = [question for question in labels if question not in answered]
+        unknown = sorted(answered - labels.keys())
     without = (questions[place] for place in np.flatnonzero(batch.n_relevant == 0))
     nothing = _distinct(question for question in without if question in labels)
-    missing = [question for question in labels if question not in answered]
-    unknown = [question for question in answered if question not in labels]
+    copied = batch.rows[batch.copies].tolist()
     notes = [
         ("ties", given.ties, _distinct(given.tied)),
         ("duplicates", len(copied), _distinct(questions[place] for place in copied)),
         ("missing", len(missing), missing),
-        ("unknown_questions", len(unknown), sorted(unknown)),
+        ("unknown_questions", len(unknown), unknown),
         ("nothing_relevant", len(nothing), nothing),
     ]
     return [{"kind": kind, "count": count, "examples": examples[:EXAMPLES]} for kind, count, examples in notes if count]
