@@ -210,8 +210,8 @@ def _require_text(values: Iterable[Any], what: str) -> None:
     given = list(values)
     if not _all_text(given):
         wrong = next(value for value in given if not isinstance(value, str))
-        raise DataError(f"{what} must be a string, got {shown(wrong)} ({type(wrong).__name__}): make ids text when they "
-                        "are read (dtype=str), so that 007 stays 007")
+        raise DataError(f"{what} must be a string, got {shown(wrong)} ({type(wrong).__name__}): make ids text when "
+                        "they are read (dtype=str), so that 007 stays 007")
 
 
 def _all_text(values: Iterable[Any]) -> bool:
