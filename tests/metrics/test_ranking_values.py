@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from ragkit.metrics.ranking import RankedIds, build_batch, score_arrays, score_batch
+from ragkit.metrics.ranking import RankedIds, batch_of_run, build_batch, score_arrays, score_batch
 from ragkit.metrics.registry import parse, parse_all
+from ragkit.records.readers.runfiles import judge_results
+from ragkit.records.runs import RunRules
 
 
 def value(metric: str, ids: list[str], grades: dict[str, float], level: float = 1.0) -> float:
@@ -48,6 +51,7 @@ WORKED = [
     # A perfect order has NDCG 1, whatever a text in circulation says.
     ("ndcg@5", ["d0", "d2", "d1", "d3", "d4"], {"d0": 1, "d2": 1}, 1.0),
     ("map", ["d1", "d3", "d2", "d4", "d0"], {"d1": 1, "d3": 1}, 1.0),
+    ("ndcg@5", ["d0", "d1", "d2", "d3", "d4"], {"d0": 1, "d1": 1}, 1.0),
     # trulens 2746: a repeated chunk is credited once.
     ("recall@3", ["c4", "c4", "c8"], {"c4": 1}, 1.0), ("ndcg@3", ["c4", "c4", "c8"], {"c4": 1}, 1.0),
     ("precision@3", ["c4", "c4", "c8"], {"c4": 1}, 0.333333),
@@ -84,6 +88,42 @@ def test_level_moves_binary_metrics_and_never_ndcg() -> None:
     assert value("ndcg", ["a"], {"a": 0.5}, level=2) == 1.0, "defined wherever some grade is above 0"
 
 
+GATHERED = [  # the three rankings of a text that claims 0.882 and 0.833
+    ([1, 0, 1, 0, 0], [.9, .3, .8, .2, .1]), ([0, 1, 0, 1, 0], [.2, .9, .4, .7, .3]),
+    ([1, 1, 0, 0, 0], [.8, .7, .5, .4, .2])]
+
+
+def scored(names: str, scores: dict[str, dict[str, float]], qrels: dict[str, dict[str, float]],
+           rules: RunRules = RunRules()) -> dict[str, float]:  # noqa: B008
+    batch = batch_of_run(judge_results(scores, qrels, rules), qrels)
+    means = np.nanmean(score_arrays(batch, parse_all(names)), axis=0)
+    return dict(zip(names.split(","), means.tolist(), strict=True))
+
+
+def test_three_perfect_rankings_have_a_mean_of_one() -> None:
+    qrels = {f"q{i}": {f"d{j}": float(true) for j, true in enumerate(labels)} for i, (labels, _) in enumerate(GATHERED)}
+    run = {f"q{i}": {f"d{j}": score for j, score in enumerate(scores)} for i, (_, scores) in enumerate(GATHERED)}
+    assert scored("ndcg@5,map", run, qrels) == {"ndcg@5": 1.0, "map": 1.0}
+
+
+def test_equal_scores_are_ordered_by_id_descending_and_a_list_is_not() -> None:
+    tied = {"q": {"d1": 1.0, "d2": 1.0, "d3": 1.0}}
+    found = scored("map,ndcg@5", tied, {"q": {"d1": 1}})
+    assert found == {"map": pytest.approx(1 / 3), "ndcg@5": 0.5}
+    assert scored("map", tied, {"q": {"d1": 1}}, RunRules(ties="rank")) == {"map": 1.0}
+
+
+def test_scores_are_compared_as_float64_unless_asked_otherwise() -> None:
+    near = {"q": {"a": 0.92226214537526, "b": 0.92226214537525}}
+    assert scored("map", near, {"q": {"a": 1}}) == {"map": 1.0}
+    assert scored("map", near, {"q": {"a": 1}}, RunRules(float32=True)) == {"map": 0.5}
+
+
+def test_means_over_missing_questions_and_questions_with_nothing_relevant() -> None:
+    assert scored("map,mrr", {"q1": {"a": 1.0}}, {"q1": {"a": 1}, "q2": {"b": 1}}) == {"map": 0.5, "mrr": 0.5}
+    assert scored("map,mrr", {"q1": {"a": 1.0}}, {"q1": {"a": 1}, "q2": {"b": 0}}) == {"map": 1.0, "mrr": 1.0}
+
+
 def test_missing_results_are_zero_and_questions_without_relevant_documents_leave_the_mean() -> None:
     qrels = {"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"c": 0}}
     batch = build_batch([RankedIds("q1", ["a"]), RankedIds("q2", []), RankedIds("q3", ["c"])], qrels)
@@ -99,6 +139,18 @@ def test_a_question_without_judgements_does_not_touch_its_neighbours() -> None: 
     assert [score.value for score in first] == pytest.approx([0.5, 0.630930], abs=1e-6)
     assert [score.reason for score in second] == ["unlabelled", "unlabelled"]
     assert [score.value for score in third] == pytest.approx([0.583333, 0.693426], abs=1e-6)
+
+
+@pytest.mark.parametrize("grade", [1e-300, 1e-17, 1e-4, 1e-3, 0.5, 1.9, 30.0, 500.0, 600.0, 1e300])
+def test_graded_metrics_are_defined_wherever_a_grade_is_above_zero(grade: float) -> None:
+    for metric in ("ndcg", "ndcg_exp", "ndcg_returned"):
+        assert value(metric, ["a"], {"a": grade, "b": -grade}) == 1.0
+        assert value(metric, ["x", "a"], {"a": grade}) == pytest.approx(0.6309297535714575)
+
+
+def test_exponential_gains_are_whole_numbers_for_whole_grades() -> None:
+    assert value("ndcg_exp@2", ["b", "a"], {"a": 3, "b": 1}) == (1 + 7 / np.log2(3)) / (7 + 1 / np.log2(3))
+    assert value("ndcg_exp", ["b", "a"], {"a": 9e-4, "b": 3e-4}) == pytest.approx(0.796707, abs=1e-4)
 
 
 def test_huge_and_tiny_grades_stay_in_range() -> None:

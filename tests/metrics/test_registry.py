@@ -28,13 +28,21 @@ def test_every_metric_says_what_it_means(definition) -> None:  # type: ignore[no
     assert len(definition.range) == 2
     assert "in_range" in definition.laws
     assert definition.source or definition.kind == "trajectory"
+    assert definition.formula and definition.ties
+    assert definition.formula.isascii(), "every console can show it"
+    if definition.dialect_of:
+        assert definition.dialect_of in {other.name for other in EVERY}
+        assert not definition.differs.endswith("."), "it goes on in a sentence"
 
 
 @pytest.mark.parametrize(("alias", "name"), [
     ("Success@5", "hit@5"), ("hit_rate@3", "hit@3"), ("hit-rate@3", "hit@3"),
     ("P@5", "precision@5"), ("R@5", "recall@5"),
     ("R", "recall"), ("Full@2", "allhit@2"), ("RR@10", "mrr@10"), ("AP@5", "map@5"), ("MAP", "map"),
-    ("nDCG@10", "ndcg@10"), ("aucr", "aucr@5"), ("ndcg @ 3", "ndcg@3")])
+    ("nDCG@10", "ndcg@10"), ("nDCG", "ndcg"), ("Success@1", "hit@1"), ("MRR@10", "mrr@10"), ("RR", "mrr"),
+    ("recip_rank", "mrr"), ("Full@5", "allhit@5"), ("Judged@10", "judged@10"), ("ndcg_exp@5", "ndcg_exp@5"),
+    ("MAP@100", "map@100"), ("Recall@100", "recall@100"), ("Precision@5", "precision@5"), ("aucr", "aucr@5"),
+    ("ndcg @ 3", "ndcg@3")])
 def test_aliases(alias: str, name: str) -> None:
     assert parse(alias).name == name
 
