@@ -5,7 +5,6 @@ The only loop over rankings; the sums over a batch are in sums.py.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
@@ -58,28 +57,52 @@ def build_batch(rankings: Iterable[RankedIds], qrels: Qrels, *, level: float = 1
     ([1, 3, 4], [2.0, 3.0, 0.0], [4], [3])
     """
     check_level(level)
-    rankings = list(rankings)
-    names = [ranking.question_id for ranking in rankings]
-    lists = [ranking.ids if type(ranking.ids) is list else list(ranking.ids) for ranking in rankings]
-    _check_ids(names, lists)
-    rows = [qrels.get(name) or _NO_ROW for name in names]
-    labels = dict(zip(names, rows, strict=True))
+    labels: dict[str, Mapping[str, float]] = {}
+    names, lengths, ends = list[str](), list[int](), list[int]()
+    places, grades = list[int](), list[float]()  # of the items; a place counts from 0, a copy's grade is NaN
+    unranked, uncut, withheld = list[int](), list[int](), dict[int, str]()
+    for name, given, ranked, cuttable, reason in rankings:  # one pass: memory is what a list costs
+        ids = given if type(given) is list else list(given)
+        try:
+            "".join(ids)  # the cheapest look at the types of all ids
+        except TypeError:
+            raise _not_a_string(name, ids) from None
+        row = labels.get(name)
+        if row is None:
+            row = labels[name] = qrels.get(name) or _NO_ROW
+        distinct, length = set(ids), len(ids)
+        if len(row) * length < _LONG:
+            for document, grade in row.items():
+                if document in distinct:
+                    places.append(ids.index(document))
+                    grades.append(grade)
+        else:
+            first = dict(zip(reversed(ids), range(length - 1, -1, -1), strict=True))
+            found = [document for document in row if document in distinct]
+            places.extend(map(first.__getitem__, found))
+            grades.extend(map(row.__getitem__, found))
+        if len(distinct) < length:
+            copies = _later_copies(ids)
+            places.extend(copies)
+            grades.extend([np.nan] * len(copies))
+        if not ranked:
+            unranked.append(len(names))
+        if not cuttable:
+            uncut.append(len(names))
+        if reason is not None:
+            withheld[len(names)] = reason
+        names.append(name)
+        lengths.append(length)
+        ends.append(len(places))
     counts, ideal_grades = _ideal(labels)
-    if len(labels) == len(names):
-        questions = np.arange(len(names), dtype=np.int64)
-    else:
-        number = dict(zip(labels, range(len(labels)), strict=True))
-        questions = np.fromiter(map(number.__getitem__, names), np.int64, len(names))
+    questions = _numbers(names, labels)
     labelled = (counts > 0)[questions]
-    withheld = [ranking.unlabelled_reason for ranking in rankings]
     return RankBatch(
-        lengths=np.fromiter(map(len, lists), np.int64, len(lists)), **_join(lists, rows),
+        lengths=np.array(lengths, dtype=np.int64), **_items(ends, places, grades),
         questions=questions, ideal_offsets=offsets_of(counts), ideal_grades=ideal_grades,
-        ranked=np.array([ranking.ranked for ranking in rankings], dtype=np.bool_),
-        cuttable=np.array([ranking.cuttable for ranking in rankings], dtype=np.bool_),
-        labelled=labelled & np.array([reason is None for reason in withheld], dtype=np.bool_),
-        reasons=tuple(reason or ("" if known else UNLABELLED)
-                      for reason, known in zip(withheld, labelled.tolist(), strict=True)), level=float(level))
+        ranked=_all_but(unranked, len(names)), cuttable=_all_but(uncut, len(names)),
+        labelled=labelled & _all_but(list(withheld), len(names)), reasons=_reasons(labelled, withheld),
+        level=float(level))
 
 
 def batch_of_run(run: JudgedRun, qrels: Qrels, *, level: float = 1.0) -> RankBatch:
@@ -94,16 +117,12 @@ def batch_of_run(run: JudgedRun, qrels: Qrels, *, level: float = 1.0) -> RankBat
         lengths=run.lengths, rows=run.rows, ranks=run.ranks, grades=run.grades, copies=run.copies,
         questions=np.arange(len(counts), dtype=np.int64), ideal_offsets=offsets_of(counts), ideal_grades=ideal_grades,
         ranked=everything, cuttable=everything, labelled=labelled,
-        reasons=tuple("" if known else UNLABELLED for known in labelled.tolist()), level=float(level))
+        reasons=_reasons(labelled, {}), level=float(level))
 
 
-def _check_ids(names: Sequence[str], lists: Sequence[list[str]]) -> None:
-    try:
-        deque(map("".join, lists), maxlen=0)  # the cheapest look at the types of all ids
-    except TypeError:
-        name, other = next((name, i) for name, ids in zip(names, lists, strict=True) for i in ids
-                           if not isinstance(cast("object", i), str))
-        raise DataError(f"ranking of {name!r}: an id must be a string, got {other!r}") from None
+def _not_a_string(name: str, ids: Sequence[object]) -> DataError:
+    other = next(i for i in ids if not isinstance(i, str))
+    return DataError(f"ranking of {name!r}: an id must be a string, got {other!r}")
 
 
 def _later_copies(ids: Sequence[str]) -> list[int]:
@@ -116,32 +135,34 @@ def _later_copies(ids: Sequence[str]) -> list[int]:
     return places
 
 
-def _join(lists: Sequence[list[str]], rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """The items of each list, given the labels of its question: the arrays rows, ranks, grades and copies."""
-    ends, places, grades = list[int](), list[int](), list[float]()  # a place counts from 0; a copy's grade is NaN
-    for ids, row in zip(lists, rows, strict=True):
-        distinct = set(ids)
-        if len(row) * len(ids) < _LONG:
-            for name, grade in row.items():
-                if name in distinct:
-                    places.append(ids.index(name))
-                    grades.append(grade)
-        else:
-            first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
-            found = [name for name in row if name in distinct]
-            places.extend(map(first.__getitem__, found))
-            grades.extend(map(row.__getitem__, found))
-        if len(distinct) < len(ids):
-            copies = _later_copies(ids)
-            places.extend(copies)
-            grades.extend([np.nan] * len(copies))
-        ends.append(len(places))
+def _items(ends: Sequence[int], places: Sequence[int], grades: Sequence[float]) -> dict[str, Any]:
+    """The arrays of items in their order. ends: how many items each ranking and all before it have together."""
     ranks, values = np.array(places, dtype=np.int64) + 1, np.array(grades, dtype=np.float64)
     end = np.array([0, *ends], dtype=np.int64)
     owners = np.repeat(np.arange(len(ends), dtype=np.int64), end[1:] - end[:-1])
     order = np.argsort(owners * (ranks.max(initial=0) + 1) + ranks, kind="stable")
     copied = np.isnan(values)[order]
     return {"rows": owners, "ranks": ranks[order], "grades": np.where(copied, 0.0, values[order]), "copies": copied}
+
+
+def _numbers(names: Sequence[str], labels: Mapping[str, object]) -> Ints:
+    """Of each name, its place among the labels."""
+    if len(labels) == len(names):
+        return np.arange(len(names), dtype=np.int64)
+    number = dict(zip(labels, range(len(labels)), strict=True))
+    return np.fromiter(map(number.__getitem__, names), np.int64, len(names))
+
+
+def _all_but(places: Sequence[int], count: int) -> Bools:
+    flags = np.ones(count, dtype=np.bool_)
+    flags[places] = False
+    return flags
+
+
+def _reasons(labelled: Bools, withheld: Mapping[int, str]) -> tuple[str, ...]:
+    if labelled.all() and not withheld:
+        return ("",) * len(labelled)
+    return tuple(withheld.get(place) or ("" if known else UNLABELLED) for place, known in enumerate(labelled.tolist()))
 
 
 def _ideal(labels: Mapping[str, Mapping[str, float]]) -> tuple[Ints, Floats]:
