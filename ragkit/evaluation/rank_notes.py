@@ -64,13 +64,19 @@ def _no_overlap(
             f"questions of the run: {', '.join(others[:EXAMPLES])}"), "questions"),)
     if len(run.rows):
         return ()
-    answered = [question for question, length in zip(run.questions, run.lengths.tolist(), strict=True) if length]
-    if not answered:
-        return ()
-    try:
-        returned = [identifier for identifier, _ in read_question(path, answered[0], rules)]
-    except DataError:  # the run could be read a moment ago; examples are not worth failing for
-        returned = []
+    answered = [run.questions[place] for place in np.flatnonzero(run.answered)]
+    shown = [(question, returned) for question in answered[:EXAMPLES]
+             if (returned := _returned(path, question, rules))]
+    if not shown and not run.lengths.any():
+        return ()  # empty lists hold nothing that could be met; they are told as missing
+    question, returned = shown[0] if shown else (answered[0], ["?"])
     return (Note("no_overlap", len(answered), (
-        f"documents of the qrels for {answered[0]}: {', '.join(list(qrels[answered[0]])[:EXAMPLES])}",
-        f"documents of the run for {answered[0]}: {', '.join(returned[:EXAMPLES])}"), "documents"),)
+        f"documents of the qrels for {question}: {', '.join(list(qrels[question])[:EXAMPLES])}",
+        f"documents of the run for {question}: {', '.join(returned[:EXAMPLES])}"), "documents"),)
+
+
+def _returned(path: Path, question: str, rules: RunRules) -> list[str]:
+    try:
+        return [identifier for identifier, _ in read_question(path, question, rules)]
+    except DataError:  # a question whose id was normalised on the way: an example is not worth failing for
+        return []

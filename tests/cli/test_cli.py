@@ -10,6 +10,7 @@ import pytest
 
 import ragkit
 from ragkit.cli.main import main
+from tests.support.command import process
 from tests.support.openai_server import OpenAIServer, error
 from tests.support.small_app import PASSAGES, ROWS, app
 
@@ -105,6 +106,19 @@ def test_score_adds_metrics_to_an_existing_folder(ragkit_command: Any, folder: P
         "score", "trajectories.jsonl", "--dataset", "data", "--out", "run", "-m", "aucr,allhit", "--json"
     )
     assert list(json.loads(done.out)["metrics"]) == ["recall", "aucr@5", "allhit"]
+
+
+def test_score_computes_a_metric_of_the_users_own(folder: Path) -> None:
+    (folder / "my_metrics.py").write_text(
+        "from ragkit import metric\n\n@metric('hits_in_top@k', kind='ranking', undefined='never', range=(0, None))\n"
+        "def hits_in_top(batch, k):\n    \"\"\"Relevant passages in the top k.\"\"\"\n    return batch.hits(k)\n",
+        encoding="utf-8",
+    )
+    arguments = ("trajectories.jsonl", "--dataset", "data", "--out", "run", "--import", "my_metrics")
+    done = process("score", *arguments, "-m", "hits_in_top@5,recall", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["metrics"]["recall"]["mean"] == 1.0
+    assert "hits_in_top@5" in (folder / "run" / "report.md").read_text(encoding="utf-8")
 
 
 def test_report_is_written_again(ragkit_command: Any, folder: Path) -> None:

@@ -164,6 +164,9 @@ def test_nothing_in_common_is_said_loudly(folder: Path) -> None:
     done = command("rank", *files(folder, QRELS, {"q1": ["A", "B"]}), "-m", "mrr", "--json")
     assert "documents of the qrels for q1: a, b; documents of the run for q1: A, B" in done.err
     assert done.out.index('"no_overlap"') < done.out.index('"missing"')
+    other = files(folder, QRELS, {"q1": [], "q2": ["C"]})
+    assert "for q2: C" in " ".join(command("rank", *other, "-m", "mrr", "--judged-only").out.split())
+    assert "WARNING" not in command("rank", *files(folder, QRELS, {"q1": [], "q2": []}), "-m", "mrr").out
     assert "WARNING" not in command("rank", *files(folder, QRELS, {"q1": ["a"]}), "-m", "mrr", "--json").err
 
 
@@ -221,6 +224,27 @@ def test_a_metric_of_the_users_own(folder: Path) -> None:
     done = process("explain", "hits_in_top@3", "--import", "my_metrics", "--run", "run.bm25.trec.gz", "--qrels",
                    "qrels.txt", "--question", "q1")
     assert "hits_in_top@3 = 2.000000" in done.out
+
+
+def test_the_metric_of_the_readme(folder: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    code = readme.partition("# my_metrics.py\n")[2].partition("```")[0]
+    (folder / "my_metrics.py").write_text(code, encoding="utf-8")
+    asked = ("--import", "my_metrics", "last_relevant_rank")
+    done = process("rank", "qrels.txt", "run.bm25.trec.gz", *asked[:2], "-m", asked[2], "--json", "--per-question")
+    assert done.code == 0, done.err
+    values = json.loads(done.out)["runs"]["run.bm25"]["last_relevant_rank"]["per_question"]
+    assert values == {"q1": 3.0, "q2": 2.0, "q3": None}
+    done = process("explain", *asked)
+    assert "how deep a reader must go" in " ".join(done.out.split()) and "1 to no end; lower is better" in done.out
+
+
+def test_a_name_that_is_taken_is_told(folder: Path) -> None:
+    (folder / "my_metrics.py").write_text(
+        "from ragkit import metric\n\n@metric('aucr@k', kind='ranking', undefined='never')\n"
+        "def aucr(batch, k):\n    return batch.hits(k)\n", encoding="utf-8")
+    done = process("rank", "qrels.txt", "dense.json", "--import", "my_metrics", "-m", "map")
+    assert "--import my_metrics" in done.error and "'aucr' is declared twice" in done.error
 
 
 def test_nothing_heavy_is_imported(folder: Path) -> None:
