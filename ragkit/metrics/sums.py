@@ -152,7 +152,9 @@ class RankBatch:
 
     def where_relevant(self, values: NDArray[np.generic]) -> Floats:
         """The values, NaN for questions to which nothing is relevant."""
-        return np.where(self.n_relevant > 0, np.asarray(values, dtype=np.float64), np.nan)
+        found = np.array(values, dtype=np.float64)
+        found[self.once("nothing relevant", lambda: np.flatnonzero(self.n_relevant == 0))] = np.nan
+        return found
 
 
 def offsets_of(counts: NDArray[np.generic]) -> Ints:
