@@ -28,7 +28,7 @@ from ragkit.records.readers.trec import BOM, open_bytes
 from ragkit.records.runs import RunRules
 
 _BLOCK = 2 << 20  # bytes that are read at a time, a task each
-_SLICE = 1 << 15  # pairs of signs at a time: what stays in the cache needs no fresh memory
+_SLICE = 1 << 15  # bytes at a time: what stays in the cache needs no fresh memory
 _OTHER_BLANKS = (b" ", b"\t", b"\x0b", b"\x0c")
 _MOST_WORKERS = 8
 _NAMES = ("question", "iteration", "document", "rank", "score", "name")
@@ -147,17 +147,16 @@ def _is_irregular(block: bytes, blank: bytes) -> bool:
     """
     if any(sign in block for sign in _OTHER_BLANKS if sign != blank):
         return True
-    pairs = [blank + blank, blank + b"\n"]
-    if b"\r" in block:
-        pairs.append(blank + b"\r")
-        if block.count(b"\r") != block.count(b"\r\n"):
+    returns = block.count(b"\r") if b"\r" in block else 0
+    if returns and (returns != block.count(b"\r\n") or blank + b"\r" in block):
+        return True
+    signs = np.frombuffer(block, dtype=np.uint8)
+    for begin in range(0, len(signs), _SLICE):
+        part = signs[begin:begin + _SLICE + 1]  # one sign of the next slice, so that no pair is torn
+        blanks, ends = part == blank[0], part == ord("\n")
+        ends |= blanks
+        if np.any(blanks[:-1] & ends[1:]):
             return True
-    numbers = [int.from_bytes(pair, "little") for pair in pairs]
-    for offset in (0, 1):
-        both = np.frombuffer(block, dtype="<u2", offset=offset, count=(len(block) - offset) // 2)
-        for begin in range(0, len(both), _SLICE):
-            if any(np.any(both[begin:begin + _SLICE] == number) for number in numbers):
-                return True
     return False
 
 
