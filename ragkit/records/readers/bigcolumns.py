@@ -23,8 +23,8 @@ from ragkit.records.questions import Qrels
 from ragkit.records.readers.arrow import arrow_bools, arrow_ints, arrow_strings, bools_of, floats_of, places_of
 from ragkit.records.readers.bigranks import Gold, Rows, has_twins
 from ragkit.records.readers.hashing import hash_strings, mixed
-from ragkit.records.readers.runfiles import COLUMNS
-from ragkit.records.readers.trec import BOM, open_bytes
+from ragkit.records.readers.runfiles import run_cells
+from ragkit.records.readers.trec import BOM, is_comment, open_bytes
 from ragkit.records.runs import RunRules
 
 _BLOCK = 2 << 20  # bytes that are read at a time, a task each
@@ -162,9 +162,14 @@ def _is_irregular(block: bytes, blank: bytes) -> bool:
 
 def _tidied(block: bytes) -> bytes:
     """The block with one blank between columns, and without comments."""
-    lines = (line.split() for line in block.split(b"\n"))
-    return b"".join(b" ".join(cells) + b"\n" for cells in lines
-                    if cells and (len(cells) == COLUMNS or not cells[0].startswith(b"#")))
+    found = []
+    for line in block.split(b"\n"):
+        cells = run_cells(line)
+        if cells is not None:
+            found.append(b" ".join(cells) + b"\n")
+        elif line.strip() and not is_comment(line):
+            raise IrregularFile
+    return b"".join(found)
 
 
 class _Parts:

@@ -184,6 +184,8 @@ def ranks_of(rows: Rows, found: Ints, first: Ints, last: Ints) -> Ints:
         return ranks
     group = np.searchsorted(first, found, side="right") - 1
     tied = np.flatnonzero((group >= 0) & (found < last[group]))
+    if not len(tied):
+        return ranks
     groups, begins = np.unique(group[tied], return_index=True)
     ends = np.append(begins[1:], len(tied))
     names = _names_of_groups(rows, first[groups], last[groups])

@@ -93,15 +93,37 @@ def _is_big(path: Path) -> bool:
     return path.stat().st_size >= (_BIG_PACKED if packed else _BIG)
 
 
+def run_cells(line: bytes) -> list[bytes] | None:
+    """The six columns of a line; None where it has others.
+
+    Words behind the run's name are passed over, as by trec_eval; a blank inside an id is not taken for that, since it
+    moves the score to where the name should be.
+    """
+    cells = line.split()
+    if len(cells) == COLUMNS:
+        return cells
+    if len(cells) > COLUMNS and _is_number(cells[4]) and not _is_number(cells[5]):
+        return cells[:COLUMNS]
+    return None
+
+
+def _is_number(cell: bytes) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
 def run_lines(path: Path, ranks: bool = False) -> Iterator[tuple[int, str, str, float, float]]:
     """(line number, question, document, score, rank) of each row; the rank is 0 unless it is asked for."""
     empty = True
     for number, line in trec_lines(path, "a run file"):
-        cells = line.split()
-        if len(cells) != COLUMNS:
+        cells = run_cells(line)
+        if cells is None:
             if is_comment(line):
                 continue
-            raise DataError(f"{path}:{number}: expected {_FORM}, got {len(cells)} in {told(line, path, number)}")
+            raise DataError(f"{path}:{number}: expected {_FORM}, got {len(line.split())} in {told(line, path, number)}")
         try:
             score = float(cells[4])
             if math.isnan(score) or b"_" in cells[4]:

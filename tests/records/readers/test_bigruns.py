@@ -103,7 +103,7 @@ def test_copies_are_dropped_as_line_by_line(tmp_path: Path) -> None:
     lambda text: text.replace(" Q0 ", "  Q0\t"), lambda text: "\n" + text.replace("\n", "\n\n") + "  \n",
     lambda text: "# a comment\n" + text, lambda text: text.replace("\n", "\r\n").replace(" r", "\tr"),
     lambda text: " " + text.replace("\n", "\n "), lambda text: text.replace(" Q0 ", "\x0bQ0 "),
-    lambda text: text.replace(" r\n", "   r\n")])
+    lambda text: text.replace(" r\n", "   r\n"), lambda text: text.replace(" r\n", " r of 2 words\n")])
 def test_every_form_of_blanks(tmp_path: Path, change: object) -> None:
     qrels, rows = case(3)
     path = tmp_path / "run.txt"
@@ -129,6 +129,14 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str, told: str) -> None:
     with pytest.raises(DataError) as caught:
         judge_big_run(path, {"q1": {"d1": 1.0}}, RunRules(), "r")
     assert "run.txt:42:" in str(caught.value) and told in str(caught.value)
+
+
+@pytest.mark.usefixtures("no_way_out")
+def test_ties_that_hold_no_judged_document(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    path.write_text("q Q0 a 1 3 r\nq Q0 x 2 2 r\nq Q0 y 3 2 r\n", encoding="utf-8")
+    run = judge_big_run(path, {"q": {"a": 1.0}}, RunRules(), "r")
+    assert run.ranks.tolist() == [1] and [(note.kind, note.count) for note in run.notes] == [("ties", 1)]
 
 
 def test_every_score_equal_and_a_great_group(tmp_path: Path) -> None:
