@@ -66,11 +66,11 @@ def read_question(path: str | Path, question: str, rules: RunRules = PLAIN_RULES
     Raises DataError where the file does not hold the question.
     """
     path = Path(path)
-    rows = _json_results(path) if is_json(path, "a run file") else _trec_results(path, rules, (question,))
+    rows = _json_results(path) if is_json(path, "a run file") else _trec_results(path, rules, (question, visible_form(question)))
     known: list[str] = []
     for found, results in rows:
         known.append(found)
-        if found == question:
+        if found == question or (rules.normalize_ids and visible_form(found) == visible_form(question)):
             return Judging({}, rules, str(path)).ordered(question, results)
     import difflib
 

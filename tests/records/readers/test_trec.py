@@ -194,6 +194,8 @@ def test_ids_are_normalized_on_request(tmp_path: Path) -> None:
     rules = RunRules(normalize_ids=True)
     run = read_judged_run(path, read_qrels(write(tmp_path, "q.txt", qrels), normalize_ids=True), rules)
     assert run.ranks.tolist() == [1, 1] and not run.notes
+    strange = write(tmp_path, "s.txt", "q\u200b1 Q0 a 1 2 r\n")
+    assert documents(strange, "q1", rules) == ["a"] == documents(strange, "q\u200b1", rules)
 
 
 def test_questions_that_look_alike_are_told() -> None:
