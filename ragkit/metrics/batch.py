@@ -6,6 +6,7 @@ The only loop over rankings; the sums over a batch are in sums.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -15,7 +16,8 @@ from ragkit.metrics.sums import Bools, Floats, Ints, RankBatch, descending, offs
 from ragkit.records.questions import Qrels, is_finite
 from ragkit.records.runs import JudgedRun
 
-__all__ = ["Bools", "Floats", "Ints", "RankBatch", "RankedIds", "batch_of_run", "build_batch", "check_level"]
+__all__ = ["Bools", "Floats", "Ints", "RankBatch", "RankedIds", "batch_of_lists", "batch_of_run", "build_batch",
+           "check_level"]
 
 UNLABELLED: Final = "unlabelled"
 _LONG: Final = 1024  # labels times ids, from which a table of a list's places costs less than a search for each label
@@ -57,11 +59,29 @@ def build_batch(rankings: Iterable[RankedIds], qrels: Qrels, *, level: float = 1
     ([1, 3, 4], [2.0, 3.0, 0.0], [4], [3])
     """
     check_level(level)
-    labels: dict[str, Mapping[str, float]] = {}
-    names, lengths, ends = list[str](), list[int](), list[int]()
+    rankings = list(rankings)
+    names = [ranking.question_id for ranking in rankings]
+    batch = batch_of_lists(names, [ranking.ids for ranking in rankings], qrels, level=level)
+    withheld = [ranking.unlabelled_reason for ranking in rankings]
+    if withheld.count(None) < len(withheld):
+        batch = replace(batch, labelled=batch.labelled & np.array([reason is None for reason in withheld]),
+                        reasons=tuple(reason or own for reason, own in zip(withheld, batch.reasons, strict=True)))
+    return replace(batch, ranked=np.array([ranking.ranked for ranking in rankings], dtype=np.bool_),
+                   cuttable=np.array([ranking.cuttable for ranking in rankings], dtype=np.bool_))
+
+
+def batch_of_lists(names: Iterable[str], lists: Iterable[Sequence[str]], qrels: Qrels, *,
+                   level: float = 1.0) -> RankBatch:
+    """As build_batch, of the lists of these questions, best first; the names may repeat.
+
+    >>> batch_of_lists(["q", "q"], [["b", "x", "a"], []], {"q": {"a": 3}}).ranks.tolist()
+    [3]
+    """
+    check_level(level)
+    names, labels = list(names), dict[str, Mapping[str, float]]()
+    lengths, ends = list[int](), list[int]()
     places, grades = list[int](), list[float]()  # of the items; a place counts from 0, a copy's grade is NaN
-    unranked, uncut, withheld = list[int](), list[int](), dict[int, str]()
-    for name, given, ranked, cuttable, reason in rankings:  # one pass: memory is what a list costs
+    for name, given in zip(names, lists, strict=True):
         ids = given if type(given) is list else list(given)
         try:
             "".join(ids)  # the cheapest look at the types of all ids
@@ -85,24 +105,11 @@ def build_batch(rankings: Iterable[RankedIds], qrels: Qrels, *, level: float = 1
             copies = _later_copies(ids)
             places.extend(copies)
             grades.extend([np.nan] * len(copies))
-        if not ranked:
-            unranked.append(len(names))
-        if not cuttable:
-            uncut.append(len(names))
-        if reason is not None:
-            withheld[len(names)] = reason
-        names.append(name)
         lengths.append(length)
         ends.append(len(places))
     counts, ideal_grades = _ideal(labels)
-    questions = _numbers(names, labels)
-    labelled = (counts > 0)[questions]
-    return RankBatch(
-        lengths=np.array(lengths, dtype=np.int64), **_items(ends, places, grades),
-        questions=questions, ideal_offsets=offsets_of(counts), ideal_grades=ideal_grades,
-        ranked=_all_but(unranked, len(names)), cuttable=_all_but(uncut, len(names)),
-        labelled=labelled & _all_but(list(withheld), len(names)), reasons=_reasons(labelled, withheld),
-        level=float(level))
+    items = {"lengths": np.array(lengths, dtype=np.int64), **_items(ends, places, grades)}
+    return _plain_batch(items, _numbers(names, labels), counts, ideal_grades, level)
 
 
 def batch_of_run(run: JudgedRun, qrels: Qrels, *, level: float = 1.0) -> RankBatch:
@@ -111,13 +118,19 @@ def batch_of_run(run: JudgedRun, qrels: Qrels, *, level: float = 1.0) -> RankBat
     Raises DataError for a level that check_level refuses, and for a grade that is no number.
     """
     check_level(level)
-    counts, ideal_grades = _ideal({question: qrels.get(question) or {} for question in run.questions})
-    labelled, everything = counts > 0, np.ones(len(counts), dtype=np.bool_)
-    return RankBatch(
-        lengths=run.lengths, rows=run.rows, ranks=run.ranks, grades=run.grades, copies=run.copies,
-        questions=np.arange(len(counts), dtype=np.int64), ideal_offsets=offsets_of(counts), ideal_grades=ideal_grades,
-        ranked=everything, cuttable=everything, labelled=labelled,
-        reasons=_reasons(labelled, {}), level=float(level))
+    counts, ideal_grades = _ideal({question: qrels.get(question) or _NO_ROW for question in run.questions})
+    items = {"lengths": run.lengths, "rows": run.rows, "ranks": run.ranks, "grades": run.grades, "copies": run.copies}
+    return _plain_batch(items, np.arange(len(counts), dtype=np.int64), counts, ideal_grades, level)
+
+
+def _plain_batch(items: Mapping[str, Any], questions: Ints, counts: Ints, ideal_grades: Floats,
+                 level: float) -> RankBatch:
+    """A batch of lists that have an order; unlabelled are those whose question has no label."""
+    everything, labelled = np.ones(len(questions), dtype=np.bool_), (counts > 0)[questions]
+    reasons = ("",) * len(labelled) if labelled.all() else tuple(
+        "" if known else UNLABELLED for known in labelled.tolist())
+    return RankBatch(**items, questions=questions, ideal_offsets=offsets_of(counts), ideal_grades=ideal_grades,
+                     ranked=everything, cuttable=everything, labelled=labelled, reasons=reasons, level=float(level))
 
 
 def _not_a_string(name: str, ids: Sequence[object]) -> DataError:
@@ -151,18 +164,6 @@ def _numbers(names: Sequence[str], labels: Mapping[str, object]) -> Ints:
         return np.arange(len(names), dtype=np.int64)
     number = dict(zip(labels, range(len(labels)), strict=True))
     return np.fromiter(map(number.__getitem__, names), np.int64, len(names))
-
-
-def _all_but(places: Sequence[int], count: int) -> Bools:
-    flags = np.ones(count, dtype=np.bool_)
-    flags[places] = False
-    return flags
-
-
-def _reasons(labelled: Bools, withheld: Mapping[int, str]) -> tuple[str, ...]:
-    if labelled.all() and not withheld:
-        return ("",) * len(labelled)
-    return tuple(withheld.get(place) or ("" if known else UNLABELLED) for place, known in enumerate(labelled.tolist()))
 
 
 def _ideal(labels: Mapping[str, Mapping[str, float]]) -> tuple[Ints, Floats]:

@@ -12,12 +12,12 @@ from typing import Final
 import numpy as np
 
 from ragkit.errors import DataError
-from ragkit.metrics.batch import RankedIds, batch_of_run, build_batch
+from ragkit.metrics.batch import RankedIds, batch_of_lists, batch_of_run, build_batch
 from ragkit.metrics.registry import Definition, Metric, metric
 from ragkit.metrics.sums import Bools, Floats, Ints, RankBatch
 from ragkit.records.judgements import Score
 
-__all__ = ["RankBatch", "RankedIds", "batch_of_run", "build_batch", "score_arrays", "score_batch"]
+__all__ = ["RankBatch", "RankedIds", "batch_of_lists", "batch_of_run", "build_batch", "score_arrays", "score_batch"]
 
 NO_RELEVANT: Final = "no relevant document"
 NO_ORDER: Final = "no order"

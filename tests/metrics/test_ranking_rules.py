@@ -10,7 +10,14 @@ import pytest
 
 from ragkit.errors import DataError
 from ragkit.metrics.batch import check_level
-from ragkit.metrics.ranking import RankedIds, batch_of_run, build_batch, score_arrays, score_batch
+from ragkit.metrics.ranking import (
+    RankedIds,
+    batch_of_lists,
+    batch_of_run,
+    build_batch,
+    score_arrays,
+    score_batch,
+)
 from ragkit.metrics.registry import definitions, parse, parse_all
 from ragkit.metrics.trajectory import EvidencePath
 from ragkit.records.runs import JudgedRun
@@ -101,6 +108,14 @@ def test_rankings_of_one_question_share_its_ideal() -> None:
     assert batch.ideal_grades.tolist() == [1, 1, 0.5]
     assert batch.ideal_offsets.tolist() == [0, 2, 3]
     assert batch.n_relevant.tolist() == [2, 0, 2]
+
+
+def test_lists_by_question_are_the_same_batch() -> None:
+    names, lists = ["q", "low", "q", "?"], [("x", "a"), ["a"], [], ["a"]]
+    rankings = [RankedIds(name, ids) for name, ids in zip(names, lists, strict=True)]
+    assert score_batch(batch_of_lists(names, lists, QRELS), ALL) == score_batch(build_batch(rankings, QRELS), ALL)
+    with pytest.raises(DataError, match="ranking of 'low': an id must be a string, got None"):
+        batch_of_lists(iter(names), [["a"], ["a", None], [], []], QRELS)  # type: ignore[list-item]
 
 
 def test_a_long_list_is_joined_as_a_short_one() -> None:
