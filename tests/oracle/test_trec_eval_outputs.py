@@ -96,12 +96,12 @@ def share(batch: RankBatch, name: str) -> np.ndarray:
 
 
 def read_run(path: Path, qrels: Qrels, folder: Path, cut: bool) -> JudgedRun:
-    """The run without the words that stand behind the run's name in some lines, which trec_eval does not read. `cut`:
-    the best hundred of each topic, as with trec_eval's -M100."""
-    rows = [line.split()[:6] for line in path.read_text(encoding="utf-8").splitlines()]
-    if cut:
-        rows.sort(key=lambda row: (float(row[4]), row[2].encode()), reverse=True)
-        rows = [row for topic in {row[0]: None for row in rows} for row in [r for r in rows if r[0] == topic][:100]]
+    """The run; `cut`: the best hundred of each topic, as with trec_eval's -M100."""
+    if not cut:
+        return read_judged_run(path, qrels)
+    rows = sorted((line.split() for line in path.read_text(encoding="utf-8").splitlines()),
+                  key=lambda row: (float(row[4]), row[2].encode()), reverse=True)
+    best = [row for topic in qrels for row in [row for row in rows if row[0] == topic][:100]]
     copy = folder / path.name
-    copy.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+    copy.write_text("".join("\t".join(row) + "\n" for row in best), encoding="utf-8")
     return read_judged_run(copy, qrels)
