@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AnySet
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragkit.errors import DataError, shown
-from ragkit.metrics.batch import RankedIds
 from ragkit.records.runs import Ties
 
 QUESTION = ("question_id", "query_id", "qid", "query-id", "topic_id", "topic", "q_id", "question", "query")
@@ -33,9 +32,15 @@ _NUMBERS = (int, float, np.floating, np.integer)
 
 @dataclass
 class Lists:
-    """Rankings as lists of ids; how many entries share their score with one above them, and of which questions."""
+    """Rankings as questions and their lists of ids, best first.
 
-    rankings: list[RankedIds] = field(default_factory=list)
+    unordered: places of those without an order. ties: how many entries share their score with one above them, and
+    tied: of which questions.
+    """
+
+    questions: list[str]
+    ids: list[Sequence[str]]
+    unordered: list[int] = field(default_factory=list)
     ties: int = 0
     tied: list[str] = field(default_factory=list)
 
@@ -56,27 +61,27 @@ def read_rankings(rankings: Any, ties: Ties = "id", float32: bool = False) -> Li
         questions, given = [question for question, _ in pairs], [one for _, one in pairs]
     _require_text(questions, "a question's id")
     if set(map(type, given)) == {list} and {type(one[0]) for one in given if one} <= {str}:
-        return Lists(list(map(RankedIds, questions, given)))  # most calls; an id of another type is told by the kernel
+        return Lists(questions, given)  # most calls; an id of another type is told by the kernel
     return _of_any(questions, given, ties, float32)
 
 
 def _of_any(questions: list[str], given: list[Any], ties: Ties, float32: bool) -> Lists:
     """Rankings of several forms, each in its place."""
-    plain: list[RankedIds] = []
+    found = Lists(questions, [])
     scored: list[tuple[int, _Scored]] = []
-    for question, one in zip(questions, given, strict=True):
-        form = _form(question, one)
-        if isinstance(form, RankedIds):
-            plain.append(form)
-        else:
-            scored.append((len(plain), form))
-            plain.append(RankedIds(question, ()))
+    for place, (question, one) in enumerate(zip(questions, given, strict=True)):
+        ids, scores = _form(question, one)
+        found.ids.append(ids)
+        if scores is not None:
+            scored.append((place, (question, ids, scores)))
+        elif isinstance(one, AnySet) and not isinstance(one, type({}.keys())):
+            found.unordered.append(place)
     if not scored:
-        return Lists(plain)
+        return found
     lists = _sorted([form for _, form in scored], True, ties, float32)
-    for (place, _), ranking in zip(scored, lists.rankings, strict=True):
-        plain[place] = ranking
-    return Lists(plain, lists.ties, lists.tied)
+    for (place, _), in_order in zip(scored, lists.ids, strict=True):
+        found.ids[place] = in_order
+    return replace(found, ties=lists.ties, tied=lists.tied)
 
 
 def read_labels(qrels: Any) -> Mapping[str, Mapping[str, float]]:
@@ -105,28 +110,28 @@ def _pairs(rankings: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         yield pair[0], pair[1]
 
 
-def _form(question: str, given: Any) -> RankedIds | _Scored:
-    """One ranking that is not plainly a list of strings."""
+def _form(question: str, given: Any) -> tuple[list[Any], list[Any] | None]:
+    """The ids and, where there are any, the scores of a ranking that is not plainly a list of strings."""
     if isinstance(given, Mapping):
-        return question, list(given), list(given.values())
+        return list(given), list(given.values())
     if isinstance(given, AnySet) and not isinstance(given, type({}.keys())):
-        return RankedIds(question, sorted(given), ranked=False)
+        return sorted(given), None
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise DataError(f"ranking of {question!r}: expected a list of ids, a dict of scores or (id, score) pairs, got "
                         f"{shown(given)}")
     entries = list(given)
     if not entries or not isinstance(entries[0], list | tuple):
-        return RankedIds(question, entries)
+        return entries, None
     wrong = next((entry for entry in entries if not isinstance(entry, list | tuple) or len(entry) != 2), None)
     if wrong is not None:
         raise DataError(f"ranking of {question!r}: expected (id, score) pairs, got {shown(wrong)}")
-    return question, [entry[0] for entry in entries], [entry[1] for entry in entries]
+    return [entry[0] for entry in entries], [entry[1] for entry in entries]
 
 
 def _sorted(lists: list[_Scored], scores_given: bool, ties: Ties, float32: bool) -> Lists:
     """Best first, as trec_eval: by score, equal ones by id descending (or in the order given). One sort for all."""
     if not scores_given:
-        return Lists([RankedIds(question, ids) for question, ids, _ in lists])
+        return Lists([question for question, _, _ in lists], [ids for _, ids, _ in lists])
     ids = list(chain.from_iterable(ids for _, ids, _ in lists))
     _require_text(ids, "a document's id")
     scores = _numbers(lists)
@@ -146,8 +151,8 @@ def _sorted(lists: list[_Scored], scores_given: bool, ties: Ties, float32: bool)
             part = slice(ends[row], ends[row + 1])
             # Strings compare by code point, which is the order of their UTF-8 bytes.
             ids[part] = [name for _, name in sorted(zip(scores[part].tolist(), ids[part], strict=True), reverse=True)]
-    return Lists([RankedIds(question, ids[start:end]) for (question, _, _), start, end
-                  in zip(lists, ends, ends[1:], strict=False)], int(same.sum()), [lists[row][0] for row in tied])
+    parts: list[Sequence[str]] = [ids[start:end] for start, end in pairwise(ends)]
+    return Lists([question for question, _, _ in lists], parts, [], int(same.sum()), [lists[row][0] for row in tied])
 
 
 def _of_frame(frame: Any) -> tuple[list[_Scored], bool]:

@@ -6,6 +6,7 @@ Files are scored in rank_files.py; what a form of input means is in ranking_inpu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,7 @@ import numpy as np
 from ragkit.errors import DataError
 from ragkit.evaluation.rank_files import trec_values
 from ragkit.evaluation.ranking_inputs import Lists, read_labels, read_rankings
-from ragkit.metrics.batch import RankBatch, RankedIds
-from ragkit.metrics.ranking import build_batch, score_arrays
+from ragkit.metrics.ranking import RankBatch, batch_of_lists, score_arrays
 from ragkit.metrics.registry import Metric, parse_all
 from ragkit.records.runs import Ties
 
@@ -65,29 +65,35 @@ def score_rankings(
 
     asked = parse_all(metrics if isinstance(metrics, str) else [str(metric) for metric in metrics])
     labels, lists = read_labels(qrels), read_rankings(rankings, ties, float32)
-    rows = trec_rows(lists.rankings, labels) if trec else lists.rankings
-    batch = build_batch(rows, labels, level=level)
+    rows = trec_rows(lists, labels) if trec else lists
+    batch = batch_of_lists(rows.questions, rows.ids, labels, level=level)
+    if rows.unordered:
+        ranked = np.ones(len(batch), dtype=np.bool_)
+        ranked[rows.unordered] = False
+        batch = replace(batch, ranked=ranked)
     values = score_arrays(batch, asked)
     if trec:
         values = np.column_stack([trec_values(column, metric) for column, metric in zip(values.T, asked, strict=True)])
-    questions = [ranking.question_id for ranking in rows]
     frame = pd.DataFrame(values, columns=[metric.name for metric in asked],
-                         index=pd.Index(questions, name="question_id", dtype=object))
-    frame.attrs["notes"] = _notes(lists, labels, batch, questions)
+                         index=pd.Index(rows.questions, name="question_id", dtype=object))
+    frame.attrs["notes"] = _notes(lists, labels, batch, rows.questions)
     return frame
 
 
-def trec_rows(given: list[RankedIds], labels: Mapping[str, Any]) -> list[RankedIds]:
+def trec_rows(given: Lists, labels: Mapping[str, Any]) -> Lists:
     """The rankings of known questions, and an empty one for each question that has none."""
     if not labels:
         raise DataError("qrels: expected at least one question")
-    answered = {ranking.question_id for ranking in given}
-    missing = [RankedIds(question, ()) for question in labels if question not in answered]
-    return [ranking for ranking in given if ranking.question_id in labels] + missing
+    known = [place for place, question in enumerate(given.questions) if question in labels]
+    answered, unordered = set(given.questions), set(given.unordered)
+    missing = [question for question in labels if question not in answered]
+    return Lists([given.questions[place] for place in known] + missing,
+                 [*(given.ids[place] for place in known), *(() for _ in missing)],
+                 [new for new, place in enumerate(known) if place in unordered])
 
 
 def _notes(given: Lists, labels: Mapping[str, Any], batch: RankBatch, questions: list[str]) -> list[dict[str, Any]]:
-    answered = {ranking.question_id for ranking in given.rankings}
+    answered = set(given.questions)
     missing, unknown = list[str](), list[str]()
     if answered != labels.keys():
         missing = [question for question in labels if question not in answered]
