@@ -23,7 +23,7 @@ def parser() -> Parser:
     made.add_argument("qrels", metavar="QRELS", help="labels: TREC's four columns, BEIR's table, or JSON; .gz is fine")
     made.add_argument("runs", metavar="RUN", nargs="+", help="runs: TREC's six columns, or JSON; .gz is fine")
     made.add_argument("-m", "--metrics", action="append", metavar="NAMES",
-                      help=f"metrics, repeatable or with commas ({DEFAULT.replace(',', ', ')})")
+                      help=f"metrics, repeatable or with commas, as precision@5,10 ({DEFAULT.replace(',', ', ')})")
     made.add_argument("--per-question", action="store_true",
                       help="a line a run, metric and question, with tabs; notes on stderr")
     made.add_argument("--trec", action="store_true",

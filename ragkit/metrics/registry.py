@@ -160,9 +160,19 @@ def parse(text: str) -> Metric:
 
 
 def parse_all(texts: str | Iterable[str]) -> tuple[Metric, ...]:
-    """Metrics of a list of names, each of which may hold several with commas; repeats are dropped."""
-    names = [texts] if isinstance(texts, str) else list(texts)
-    found = [parse(part) for name in names for part in name.split(",") if part.strip()]
+    """Metrics of a list of names, each of which may hold several with commas; repeats are dropped.
+
+    A bare number is another cut of the name before it.
+
+    >>> [metric.name for metric in parse_all("precision@5,10, mrr")]
+    ['precision@5', 'precision@10', 'mrr']
+    """
+    found: list[Metric] = []
+    for name in [texts] if isinstance(texts, str) else list(texts):
+        before = ""
+        for part in filter(None, map(str.strip, name.split(","))):
+            found.append(parse(f"{before}@{part}" if before and part.isdecimal() else part))
+            before = part.partition("@")[0] if "@" in part else before if part.isdecimal() else ""
     if not found:
         raise DataError("metrics: expected at least one name, such as ndcg@10")
     return tuple(dict.fromkeys(found))
