@@ -66,7 +66,8 @@ def read_question(path: str | Path, question: str, rules: RunRules = PLAIN_RULES
     Raises DataError where the file does not hold the question.
     """
     path = Path(path)
-    rows = _json_results(path) if is_json(path, "a run file") else _trec_results(path, rules, (question, visible_form(question)))
+    wanted = (question, visible_form(question))
+    rows = _json_results(path) if is_json(path, "a run file") else _trec_results(path, rules, wanted)
     known: list[str] = []
     for found, results in rows:
         known.append(found)
