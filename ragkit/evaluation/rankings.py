@@ -93,9 +93,9 @@ def trec_rows(given: Lists, labels: Mapping[str, Any]) -> Lists:
 
 
 def _notes(given: Lists, labels: Mapping[str, Any], batch: RankBatch, questions: list[str]) -> list[dict[str, Any]]:
-    answered = set(given.questions)
     missing, unknown = list[str](), list[str]()
-    if answered != labels.keys():
+    if given.questions != list(labels):
+        answered = set(given.questions)
         missing = [question for question in labels if question not in answered]
         unknown = sorted(answered - labels.keys())
     without = (questions[place] for place in np.flatnonzero(batch.n_relevant == 0))

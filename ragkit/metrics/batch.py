@@ -80,16 +80,18 @@ def batch_of_lists(names: Iterable[str], lists: Iterable[Sequence[str]], qrels: 
     check_level(level)
     names, labels = list(names), dict[str, Mapping[str, float]]()
     lengths, ends = list[int](), list[int]()
+    join = "".join
     places, grades = list[int](), list[float]()  # of the items; a place counts from 0, a copy's grade is NaN
     for name, given in zip(names, lists, strict=True):
         ids = given if type(given) is list else list(given)
-        try:
-            "".join(ids)  # the cheapest look at the types of all ids
-        except TypeError:
-            raise _not_a_string(name, ids) from None
         row = labels.get(name)
-        if row is None:
-            row = labels[name] = qrels.get(name) or _NO_ROW
+        try:
+            if row is None:
+                row = labels[name] = qrels.get(name) or _NO_ROW
+                join(row)
+            join(ids)  # the cheapest look at the types of all ids
+        except TypeError:
+            raise _not_a_string(name, ids, row or ()) from None
         distinct, length = set(ids), len(ids)
         if len(row) * length < _LONG:
             for document, grade in row.items():
@@ -133,9 +135,11 @@ def _plain_batch(items: Mapping[str, Any], questions: Ints, counts: Ints, ideal_
                      ranked=everything, cuttable=everything, labelled=labelled, reasons=reasons, level=float(level))
 
 
-def _not_a_string(name: str, ids: Sequence[object]) -> DataError:
-    other = next(i for i in ids if not isinstance(i, str))
-    return DataError(f"ranking of {name!r}: an id must be a string, got {other!r}")
+def _not_a_string(name: str, ids: Sequence[object], row: Iterable[object]) -> DataError:
+    what, wrong = next((what, one) for what, some in (("ranking", ids), ("qrels", row)) for one in some
+                       if not isinstance(one, str))
+    return DataError(f"{what} of {name!r}: an id must be a string, got {shown(wrong)} ({type(wrong).__name__}): make "
+                     "ids text when they are read (dtype=str), so that 007 stays 007")
 
 
 def _later_copies(ids: Sequence[str]) -> list[int]:

@@ -175,7 +175,7 @@ def test_nothing_that_was_given_is_changed() -> None:
         ({"q1": [7]}, GOLD, "must be a string, got 7"),
         ({"q1": ["a", 7]}, GOLD, "must be a string, got 7"),
         ({"q1": {7: 0.5}}, GOLD, "a document's id must be a string, got 7"),
-        ({"q1": ["a"]}, {"q1": {7: 1}}, "a document's id in the qrels must be a string, got 7"),
+        ({"q1": ["a"]}, {"q1": {7: 1}}, "qrels of 'q1': an id must be a string, got 7 (int)"),
         ({"q1": ["a"]}, {1: {"a": 1}}, "a question's id in the qrels must be a string, got 1"),
         ({"q1": {"a": float("nan")}}, GOLD, "ranking of 'q1', 'a': expected a number, got nan"),
         ({"q1": {"a": 0.5, "b": "0.4"}}, GOLD, "'b': expected a number, got '0.4'"),

@@ -9,33 +9,27 @@ import gzip
 import os
 import zlib
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ragkit.records.keys import has_twins, mixed
 from ragkit.records.lookalikes import visible_form
 from ragkit.records.questions import Qrels
 from ragkit.records.readers.arrow import arrow_bools, arrow_ints, arrow_strings, bools_of, floats_of, places_of
-from ragkit.records.readers.bigranks import Gold, Rows, has_twins
-from ragkit.records.readers.hashing import hash_strings, mixed
-from ragkit.records.readers.runfiles import run_cells
-from ragkit.records.readers.trec import BOM, is_comment, open_bytes
+from ragkit.records.readers.bigblocks import IrregularFile, blocks, is_irregular, tidied
+from ragkit.records.readers.bigranks import Gold, Rows
+from ragkit.records.readers.hashing import hash_strings
+from ragkit.records.readers.trec import open_bytes
 from ragkit.records.runs import RunRules
 
-_BLOCK = 2 << 20  # bytes that are read at a time, a task each
-_SLICE = 1 << 15  # bytes at a time: what stays in the cache needs no fresh memory
-_OTHER_BLANKS = (b" ", b"\t", b"\x0b", b"\x0c")
 _MOST_WORKERS = 8
 _NAMES = ("question", "iteration", "document", "rank", "score", "name")
-
-
-class IrregularFile(Exception):  # noqa: N818 -- no error of the user: another reader takes the file
-    """The file is not written as this reader needs it."""
 
 
 @dataclass
@@ -85,7 +79,7 @@ def read_columns(path: Path, qrels: Qrels, gold: Gold, rules: RunRules, tidy: bo
         making = _Parts({question: code for code, question in enumerate(qrels)}, gold, rules, blank, tidy)
         waiting: deque[Future[_Part | None]] = deque()
         try:
-            for block in _blocks(file):
+            for block in blocks(file):
                 waiting.append(pool.submit(making.part, block))
                 if len(waiting) > 2 * workers:
                     parts.append(waiting.popleft().result())
@@ -98,22 +92,6 @@ def read_columns(path: Path, qrels: Qrels, gold: Gold, rules: RunRules, tidy: bo
     if not filled:
         raise IrregularFile
     return _joined(filled, rules)
-
-
-def _blocks(file: IO[bytes]) -> Iterator[bytes]:
-    """The bytes of a file in blocks that end where a line ends, without a byte order mark."""
-    rest, first = b"", True
-    while data := file.read(_BLOCK):
-        if first:
-            data, first = data.removeprefix(BOM), False
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            yield rest + data[:cut]
-            rest = data[cut:]
-        else:
-            rest += data
-    if rest:
-        yield rest + b"\n"
 
 
 def _joined(parts: list[_Part], rules: RunRules) -> Columns:
@@ -140,38 +118,6 @@ def _any_twice(parts: list[_Part]) -> bool:
     return any(part.twice for part in parts) or has_twins(np.concatenate(keys))
 
 
-def _is_irregular(block: bytes, blank: bytes) -> bool:
-    """Whether there is a blank of another kind, or one beside another or at the end of a line.
-
-    (One at the beginning of a line leaves the question empty, which is seen there.)
-    """
-    if any(sign in block for sign in _OTHER_BLANKS if sign != blank):
-        return True
-    returns = block.count(b"\r") if b"\r" in block else 0
-    if returns and (returns != block.count(b"\r\n") or blank + b"\r" in block):
-        return True
-    signs = np.frombuffer(block, dtype=np.uint8)
-    for begin in range(0, len(signs), _SLICE):
-        part = signs[begin:begin + _SLICE + 1]  # one sign of the next slice, so that no pair is torn
-        blanks, ends = part == blank[0], part == ord("\n")
-        ends |= blanks
-        if np.any(blanks[:-1] & ends[1:]):
-            return True
-    return False
-
-
-def _tidied(block: bytes) -> bytes:
-    """The block with one blank between columns, and without comments."""
-    found = []
-    for line in block.split(b"\n"):
-        cells = run_cells(line)
-        if cells is not None:
-            found.append(b" ".join(cells) + b"\n")
-        elif line.strip() and not is_comment(line):
-            raise IrregularFile
-    return b"".join(found)
-
-
 class _Parts:
     """Makes parts of blocks; several at a time, so it keeps nothing."""
 
@@ -184,9 +130,7 @@ class _Parts:
         from pyarrow import csv
 
         if self._tidy:
-            block = _tidied(block)
-        elif _is_irregular(block, self._blank):
-            raise IrregularFile
+            block = tidied(block)
         types = {"question": pyarrow.string(), "document": pyarrow.string(), "score": pyarrow.float64()}
         if self._rules.ties == "rank":
             types["rank"] = pyarrow.float64()
@@ -200,12 +144,16 @@ class _Parts:
             if not block.strip():
                 return []
             raise IrregularFile from None
-        return [column.combine_chunks() for column in table.columns] if table.num_rows else []
+        if not self._tidy and is_irregular(block, table.num_rows, self._blank):
+            raise IrregularFile
+        return [column.combine_chunks() if column.num_chunks > 1 else column.chunk(0) for column in table.columns] \
+            if table.num_rows else []
 
-    def part(self, block: bytes) -> _Part | None:
+    def part(self, read: Callable[[], bytes]) -> _Part | None:
+        """The rows of a block; None where it holds none."""
         from pyarrow import compute
 
-        columns = self._columns(block)
+        columns = self._columns(read())
         if not columns:
             return None
         rules = self._rules

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ragkit.records.keys import Keys, KeyTable, mixed, twins
 from ragkit.records.questions import Qrels
 from ragkit.records.readers.arrow import arrow_ints, arrow_strings
-from ragkit.records.readers.hashing import Hashes, hash_strings, mixed
+from ragkit.records.readers.hashing import hash_strings
 from ragkit.records.readers.judging import EXAMPLES, Notes
 
 Ints = NDArray[np.int64]
-_SLICE = 1 << 13  # rows at a time: what stays in the cache needs no fresh memory
 _NAMED = 1 << 20  # ids that are Python strings at a time
 _FEW = 8
 
@@ -36,7 +36,7 @@ class Rows:
 
     codes: NDArray[np.int32]
     scores: NDArray[np.floating[Any]]
-    keys: Sequence[Hashes]
+    keys: Sequence[Keys]
     documents: Sequence[Any]
     places: NDArray[np.float64] | None = None
     twins: bool = False
@@ -92,22 +92,12 @@ class Gold:
                                      np.array([code for code, _ in more], dtype=np.int32)])
         grades = [grade for row in qrels.values() for grade in row.values()]
         self.grades = np.array([*grades, *[np.nan] * len(more)], dtype=np.float64)
-        keys = mixed(hash_strings(arrow_strings(self.documents)), self.codes)
-        self._order = np.argsort(keys)
-        self._keys = keys[self._order]
-        self._shift = np.uint64(64 - max(16, (16 * len(keys)).bit_length()))
-        self._seen = np.zeros(1 << (64 - int(self._shift)), dtype=np.bool_)  # most rows are told apart by one look
-        self._seen[keys >> self._shift] = True
-        self.ambiguous = bool(np.any(self._keys[1:] == self._keys[:-1]))
+        self._table = KeyTable(mixed(hash_strings(arrow_strings(self.documents)), self.codes))
+        self.ambiguous = self._table.ambiguous
 
-    def find(self, keys: Hashes, documents: Any) -> tuple[Ints, Ints]:
+    def find(self, keys: Keys, documents: Any) -> tuple[Ints, Ints]:
         """(rows, places in this gold) of the judged documents of some rows, in their order."""
-        pieces = [np.flatnonzero(self._seen[keys[begin:begin + _SLICE] >> self._shift]) + begin
-                  for begin in range(0, len(keys), _SLICE)]
-        candidates = np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
-        places = np.minimum(np.searchsorted(self._keys, keys[candidates]), len(self._keys) - 1)
-        same = self._keys[places] == keys[candidates]
-        found, gold = candidates[same], self._order[places[same]]
+        found, gold = self._table.find(keys)
         names = documents.take(arrow_ints(found)).to_pylist()
         sure = np.fromiter((name == self.documents[one] for name, one in zip(names, gold.tolist(), strict=True)),
                            dtype=np.bool_, count=len(names))
@@ -136,20 +126,13 @@ def find_starts(rows: Rows) -> None:
     rows.starts = np.concatenate(([0], changes, [len(rows.codes)])) if len(rows.codes) else np.zeros(1, dtype=np.int64)
 
 
-def has_twins(keys: Hashes) -> bool:
-    """Whether a key stands twice."""
-    ordered = np.sort(keys)
-    return bool(np.any(ordered[1:] == ordered[:-1]))
-
-
 def later_copies(rows: Rows) -> Ints:
     """The rows whose document stands in a better row of the same question."""
     if not rows.twins:
         return np.zeros(0, dtype=np.int64)
     keys = np.concatenate(rows.keys)
     keys = keys if rows.order is None else keys[rows.order]
-    ordered = np.sort(keys)
-    suspects = np.flatnonzero(np.isin(keys, ordered[1:][ordered[1:] == ordered[:-1]]))
+    suspects = twins(keys)
     seen: set[tuple[int, str]] = set()
     pairs = zip(rows.codes[suspects].tolist(), rows.names(suspects), strict=True)
     later = [pair in seen or seen.add(pair) is not None for pair in pairs]  # type: ignore[func-returns-value]

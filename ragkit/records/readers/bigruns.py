@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ragkit.records.lookalikes import visible_form
 from ragkit.records.questions import Qrels
-from ragkit.records.readers.bigcolumns import Columns, IrregularFile, read_columns
+from ragkit.records.readers.bigblocks import IrregularFile
+from ragkit.records.readers.bigcolumns import Columns, read_columns
 from ragkit.records.readers.bigranks import Gold, Rows, arrange, find_starts, later_copies, ranks_of, tied_groups
 from ragkit.records.readers.judging import Notes
 from ragkit.records.readers.runfiles import judge_lines

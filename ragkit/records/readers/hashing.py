@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Hashes = NDArray[np.uint64]
+from ragkit.records.keys import Keys
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _ODD_TOO = np.uint64(0xD6E8FEB86659FD93)
@@ -16,7 +16,7 @@ _SLICE = 1 << 13  # strings at a time: what stays in the cache needs no fresh me
 _KEPT = np.array([(1 << (8 * length)) - 1 for length in range(9)], dtype=np.uint64)  # of a word, its first bytes
 
 
-def hash_strings(strings: Any) -> Hashes:
+def hash_strings(strings: Any) -> Keys:
     """A hash of each string of an arrow array of type string.
 
     >>> from ragkit.records.readers.arrow import arrow_strings
@@ -41,7 +41,7 @@ def hash_strings(strings: Any) -> Hashes:
     return hashes
 
 
-def _hash_slice(words: Hashes, starts: NDArray[np.int32], lengths: NDArray[np.int32]) -> Hashes:
+def _hash_slice(words: Keys, starts: NDArray[np.int32], lengths: NDArray[np.int32]) -> Keys:
     hashes = lengths.astype(np.uint64)
     hashes *= _ODD_TOO
     hashes = _next_word(hashes, words, starts, lengths)
@@ -51,23 +51,10 @@ def _hash_slice(words: Hashes, starts: NDArray[np.int32], lengths: NDArray[np.in
     return hashes
 
 
-def _next_word(hashes: Hashes, words: Hashes, starts: NDArray[np.int32], lengths: NDArray[np.int32]) -> Hashes:
+def _next_word(hashes: Keys, words: Keys, starts: NDArray[np.int32], lengths: NDArray[np.int32]) -> Keys:
     word = words[starts]
     word &= _KEPT[np.minimum(lengths, 8)]
     hashes ^= word
     hashes *= _ODD
     hashes ^= hashes >> np.uint64(32)
-    return hashes
-
-
-def mixed(hashes: Hashes, codes: NDArray[np.int32]) -> Hashes:
-    """A hash of each pair of a string's hash and a small number; takes the first array for it."""
-    salt = np.arange(int(codes.max(initial=0)) + 1, dtype=np.uint64) * _ODD
-    salt ^= salt >> np.uint64(29)
-    salt *= _ODD_TOO
-    for begin in range(0, len(hashes), _SLICE):
-        keys = hashes[begin:begin + _SLICE]
-        keys += salt[codes[begin:begin + _SLICE]]
-        keys *= _ODD
-        keys ^= keys >> np.uint64(32)
     return hashes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ragkit.errors import DataError
-from ragkit.records.readers import bigcolumns, runfiles
+from ragkit.records.readers import bigblocks, runfiles
 from ragkit.records.readers.bigruns import judge_big_run
 from ragkit.records.readers.runfiles import judge_lines, read_judged_run
 from ragkit.records.runs import JudgedRun, RunRules
@@ -62,7 +62,9 @@ def same(one: JudgedRun, other: JudgedRun, examples: bool = True) -> None:
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks so small that questions, lines and even columns are torn between them."""
-    monkeypatch.setattr(bigcolumns, "_BLOCK", 300)
+    monkeypatch.setattr(bigblocks, "_BLOCK", 300)
+    monkeypatch.setattr(bigblocks, "_LINE", 5)
+    monkeypatch.setattr(bigblocks, "_SLICE", 40)
 
 
 @pytest.fixture
