@@ -11,7 +11,7 @@ import zlib
 from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,8 @@ from ragkit.records.lookalikes import visible_form
 from ragkit.records.questions import Qrels
 from ragkit.records.readers.arrow import arrow_bools, arrow_ints, arrow_strings, bools_of, floats_of, places_of
 from ragkit.records.readers.bigblocks import IrregularFile, blocks, is_irregular, tidied
-from ragkit.records.readers.bigranks import Gold, Rows
+from ragkit.records.readers.bigranks import Gold
+from ragkit.records.readers.bigrows import Part, Rows
 from ragkit.records.readers.hashing import hash_strings
 from ragkit.records.readers.trec import open_bytes
 from ragkit.records.runs import RunRules
@@ -50,21 +51,17 @@ class Columns:
 
 
 @dataclass
-class _Part:
-    """Some rows of the file."""
+class _Found:
+    """Some rows of the file, and what was met among them."""
 
-    codes: NDArray[np.int32]
-    scores: NDArray[np.floating[Any]]
-    keys: NDArray[np.uint64]
-    documents: Any
-    places: NDArray[np.float64] | None
+    part: Part
     twice: bool
     found: NDArray[np.int64]
     gold: NDArray[np.int64]
     answered: NDArray[np.int32]
     unknown: list[str]
-    odd: dict[int, set[str]] = field(default_factory=dict)
-    self_hits: Counter[str] = field(default_factory=Counter)
+    odd: dict[int, set[str]]
+    self_hits: Counter[str]
 
 
 def read_columns(path: Path, qrels: Qrels, gold: Gold, rules: RunRules, tidy: bool) -> Columns:
@@ -73,11 +70,11 @@ def read_columns(path: Path, qrels: Qrels, gold: Gold, rules: RunRules, tidy: bo
     Raises IrregularFile where it must be read with `tidy`, or, with it, line by line.
     """
     workers = min(_MOST_WORKERS, os.cpu_count() or 1)
-    parts: list[_Part | None] = []
+    parts: list[_Found | None] = []
     with open_bytes(path, "a run file") as file, ThreadPoolExecutor(workers) as pool:
         blank = b"\t" if not tidy and b"\t" in file.peek(4096).partition(b"\n")[0] else b" "
         making = _Parts({question: code for code, question in enumerate(qrels)}, gold, rules, blank, tidy)
-        waiting: deque[Future[_Part | None]] = deque()
+        waiting: deque[Future[_Found | None]] = deque()
         try:
             for block in blocks(file):
                 waiting.append(pool.submit(making.part, block))
@@ -91,31 +88,31 @@ def read_columns(path: Path, qrels: Qrels, gold: Gold, rules: RunRules, tidy: bo
     filled = [part for part in parts if part is not None]
     if not filled:
         raise IrregularFile
-    return _joined(filled, rules)
+    return _joined(filled)
 
 
-def _joined(parts: list[_Part], rules: RunRules) -> Columns:
-    places = [part.places for part in parts if part.places is not None]
-    rows = Rows(np.concatenate([part.codes for part in parts]), np.concatenate([part.scores for part in parts]),
-                [part.keys for part in parts], [part.documents for part in parts],
-                np.concatenate(places) if rules.ties == "rank" else None, _any_twice(parts))
-    begins = np.cumsum([0, *(len(part.codes) for part in parts)])
-    found = [part.found + begin for part, begin in zip(parts, begins.tolist(), strict=False)]
+def _joined(some: list[_Found]) -> Columns:
+    begins = np.cumsum([0, *(len(one.part.codes) for one in some)])
+    found = [one.found + begin for one, begin in zip(some, begins.tolist(), strict=False)]
     odd: dict[int, set[str]] = {}
-    for part in parts:
-        for code, documents in part.odd.items():
+    for one in some:
+        for code, documents in one.odd.items():
             odd.setdefault(code, set()).update(documents)
-    return Columns(rows, np.concatenate(found), np.concatenate([part.gold for part in parts]),
-                   np.unique(np.concatenate([part.answered for part in parts])),
-                   list(dict.fromkeys(name for part in parts for name in part.unknown)), odd,
-                   sum((part.self_hits for part in parts), Counter()))
+    return Columns(Rows([one.part for one in some], _any_twice(some)), np.concatenate(found),
+                   np.concatenate([one.gold for one in some]), np.concatenate([one.answered for one in some]),
+                   list(dict.fromkeys(name for one in some for name in one.unknown)), odd,
+                   sum((one.self_hits for one in some), Counter()))
 
 
-def _any_twice(parts: list[_Part]) -> bool:
+def _any_twice(some: list[_Found]) -> bool:
     """Whether a (question, document) may stand twice: within a part, or in questions that parts share."""
-    shared = np.bincount(np.concatenate([np.unique(part.answered) for part in parts])) > 1
-    keys = [part.keys[shared[part.codes]] for part in parts]
-    return any(part.twice for part in parts) or has_twins(np.concatenate(keys))
+    if any(one.twice for one in some):
+        return True
+    parts = Counter(code for one in some for code in set(one.part.groups.tolist()))
+    shared = np.zeros(max(parts, default=0) + 1, dtype=np.bool_)
+    shared[[code for code, count in parts.items() if count > 1]] = True
+    keys = [one.part.keys[np.repeat(shared[one.part.groups], one.part.sizes)] for one in some]
+    return has_twins(np.concatenate(keys))
 
 
 class _Parts:
@@ -149,11 +146,12 @@ class _Parts:
         return [column.combine_chunks() if column.num_chunks > 1 else column.chunk(0) for column in table.columns] \
             if table.num_rows else []
 
-    def part(self, read: Callable[[], bytes]) -> _Part | None:
+    def part(self, read: Callable[[], bytes]) -> _Found | None:
         """The rows of a block; None where it holds none."""
         from pyarrow import compute
 
-        columns = self._columns(read())
+        block = read()
+        columns = self._columns(block)
         if not columns:
             return None
         rules = self._rules
@@ -179,15 +177,15 @@ class _Parts:
             documents, codes, scores = documents.filter(arrow_bools(keep)), codes[keep], scores[keep]
             places = None if places is None else places[keep]
         odd: dict[int, set[str]] = {}
-        for row in np.flatnonzero(~bools_of(compute.string_is_ascii(documents))).tolist():
+        for row in [] if block.isascii() else np.flatnonzero(~bools_of(compute.string_is_ascii(documents))).tolist():
             odd.setdefault(int(codes[row]), set()).add(documents[row].as_py())
         if rules.float32:
             with np.errstate(over="ignore"):
                 scores = scores.astype(np.float32)
         keys = mixed(hash_strings(documents), codes)
         found, gold = self._gold.find(keys, documents)
-        return _Part(codes, scores, keys, documents, places, has_twins(keys), found, gold, known[known >= 0],
-                     [name for name in names if name not in self._codes], odd, self_hits)
+        return _Found(Part(codes, scores, keys, documents, places), has_twins(keys), found, gold, known[known >= 0],
+                      [name for name in names if name not in self._codes], odd, self_hits)
 
 
 def _is_self(names: list[str], indices: NDArray[np.int32], documents: Any) -> NDArray[np.bool_]:

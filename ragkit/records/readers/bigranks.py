@@ -1,13 +1,12 @@
-"""The rows of a big run as arrays: grouped by question, ordered by score, and the ranks of the judged ones.
+"""The rows of a big run grouped by question and ordered by score, and the ranks of the judged ones.
 
-Reading the file is in bigruns.py; the rules are those of judging.py.
+Reading the file is in bigcolumns.py; the rules are those of judging.py.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,69 +15,13 @@ from numpy.typing import NDArray
 from ragkit.records.keys import Keys, KeyTable, mixed, twins
 from ragkit.records.questions import Qrels
 from ragkit.records.readers.arrow import arrow_ints, arrow_strings
+from ragkit.records.readers.bigrows import Rows
 from ragkit.records.readers.hashing import hash_strings
 from ragkit.records.readers.judging import EXAMPLES, Notes
 
 Ints = NDArray[np.int64]
 _NAMED = 1 << 20  # ids that are Python strings at a time
 _FEW = 8
-
-
-@dataclass
-class Rows:
-    """The rows of a run that belong to questions of the qrels.
-
-    codes: the question's place in the qrels. keys, documents: a hash of question and document, and the ids, in the
-    order of the file, a piece after the other; `order` leads from a row to its place in them, None while they are the
-    same. places: the rank column, where it decides ties. twins: whether some key stands twice. starts: where each
-    question's rows begin, and the end of the last.
-    """
-
-    codes: NDArray[np.int32]
-    scores: NDArray[np.floating[Any]]
-    keys: Sequence[Keys]
-    documents: Sequence[Any]
-    places: NDArray[np.float64] | None = None
-    twins: bool = False
-    order: Ints | None = None
-    starts: Ints | None = None
-
-    def take(self, rows: Any) -> None:
-        """Keep only these rows, in this order."""
-        self.order = np.arange(len(self.codes))[rows] if self.order is None else self.order[rows]
-        self.codes, self.scores = self.codes[rows], self.scores[rows]
-
-    def now(self, places: Ints) -> tuple[Ints, Any]:
-        """The rows that places of the file have become, ascending, and which of the places they are."""
-        if self.order is None:
-            return places, slice(None)
-        rows = np.full(sum(map(len, self.documents)), -1, dtype=np.int64)
-        rows[self.order] = np.arange(len(self.order))
-        which = np.argsort(rows[places])
-        which = which[rows[places[which]] >= 0]  # what was dropped has become nothing
-        return rows[places[which]], which
-
-    def names(self, rows: Any) -> list[str]:
-        """The document ids of rows."""
-        places = rows if self.order is None else self.order[rows]
-        ends = np.cumsum([len(part) for part in self.documents])
-        parts = np.searchsorted(ends, places, side="right").astype(np.int32)
-        by_part = np.argsort(parts, kind="stable")
-        names = np.empty(len(places), dtype=object)
-        begin = 0
-        for part, count in enumerate(np.bincount(parts, minlength=len(ends)).tolist()):
-            if count:
-                which = by_part[begin:begin + count]
-                inside = places[which] - (ends[part] - len(self.documents[part]))
-                names[which] = self.documents[part].take(arrow_ints(inside)).to_pylist()
-                begin += count
-        found: list[str] = names.tolist()
-        return found
-
-    @property
-    def bounds(self) -> Ints:
-        assert self.starts is not None
-        return self.starts
 
 
 class Gold:
@@ -106,33 +49,26 @@ class Gold:
 
 def arrange(rows: Rows) -> None:
     """Bring rows of one question together and in the order of their scores; what is in order stays where it is."""
-    find_starts(rows)
-    codes = rows.codes
-    if len(rows.bounds) - 1 > len(np.unique(codes[rows.bounds[:-1]])):
+    if len(rows.groups) > len(np.unique(rows.groups)):
+        codes = rows.codes
         rows.take(np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable"))
-    find_starts(rows)
+    elif not rows.is_rising():
+        return
     rising = np.flatnonzero(rows.scores[1:] > rows.scores[:-1]) + 1
     questions = np.unique(np.searchsorted(rows.bounds, rising[~np.isin(rising, rows.bounds)], side="right") - 1)
     if not len(questions):
         return
-    order = np.arange(len(rows.codes))
+    order = np.arange(len(rows))
     for begin, end in zip(rows.bounds[questions].tolist(), rows.bounds[questions + 1].tolist(), strict=True):
         order[begin:end] = begin + np.argsort(-rows.scores[begin:end], kind="stable")
     rows.take(order)
-
-
-def find_starts(rows: Rows) -> None:
-    changes = np.flatnonzero(rows.codes[1:] != rows.codes[:-1]) + 1
-    rows.starts = np.concatenate(([0], changes, [len(rows.codes)])) if len(rows.codes) else np.zeros(1, dtype=np.int64)
 
 
 def later_copies(rows: Rows) -> Ints:
     """The rows whose document stands in a better row of the same question."""
     if not rows.twins:
         return np.zeros(0, dtype=np.int64)
-    keys = np.concatenate(rows.keys)
-    keys = keys if rows.order is None else keys[rows.order]
-    suspects = twins(keys)
+    suspects = twins(rows.keys)
     seen: set[tuple[int, str]] = set()
     pairs = zip(rows.codes[suspects].tolist(), rows.names(suspects), strict=True)
     later = [pair in seen or seen.add(pair) is not None for pair in pairs]  # type: ignore[func-returns-value]
@@ -141,8 +77,7 @@ def later_copies(rows: Rows) -> Ints:
 
 def tied_groups(rows: Rows, questions: Sequence[str], notes: Notes) -> tuple[Ints, Ints]:
     """(first row, row behind the last) of each group of equal scores of one question; their number is noted."""
-    equal = np.flatnonzero(rows.scores[1:] == rows.scores[:-1])
-    equal = equal[rows.codes[equal] == rows.codes[equal + 1]]
+    equal = rows.equal()
     if not len(equal):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     breaks = np.flatnonzero(np.diff(equal) != 1) + 1
@@ -151,10 +86,10 @@ def tied_groups(rows: Rows, questions: Sequence[str], notes: Notes) -> tuple[Int
     untold = len(equal)
     for place in np.unique(np.searchsorted(rows.bounds, first, side="right") - 1)[:EXAMPLES].tolist():
         begin, end = rows.bounds[place:place + 2].tolist()
-        scores = rows.scores[begin:end].tolist()
+        scores = rows.scores_of(begin, end)
         score, count = Counter(scores).most_common(1)[0]
         tied = len(scores) - len(set(scores))
-        notes.add("ties", f"question {questions[rows.codes[begin]]}: {count} results at {score:g}", tied)
+        notes.add("ties", f"question {questions[rows.groups[place]]}: {count} results at {score:g}", tied)
         untold -= tied
     notes.add("ties", "", untold)
     return first, last
@@ -174,12 +109,11 @@ def ranks_of(rows: Rows, found: Ints, first: Ints, last: Ints) -> Ints:
     names = _names_of_groups(rows, first[groups], last[groups])
     for one, begin, end in zip(groups.tolist(), begins.tolist(), ends.tolist(), strict=True):
         asked = found[tied[begin:end]] - first[one]
-        if rows.places is None:
+        column = rows.places(int(first[one]), int(last[one]))
+        if column is None:
             places = _places_by_name(next(names), asked.tolist())
         else:
-            members = np.arange(first[one], last[one])
-            by_place = np.argsort(rows.places[members if rows.order is None else rows.order[members]], kind="stable")
-            places = np.argsort(by_place)[asked].tolist()
+            places = np.argsort(np.argsort(column, kind="stable"))[asked].tolist()
         ranks[tied[begin:end]] += np.array(places) - asked
     return ranks
 

@@ -15,7 +15,8 @@ from ragkit.records.lookalikes import visible_form
 from ragkit.records.questions import Qrels
 from ragkit.records.readers.bigblocks import IrregularFile
 from ragkit.records.readers.bigcolumns import Columns, read_columns
-from ragkit.records.readers.bigranks import Gold, Rows, arrange, find_starts, later_copies, ranks_of, tied_groups
+from ragkit.records.readers.bigranks import Gold, arrange, later_copies, ranks_of, tied_groups
+from ragkit.records.readers.bigrows import Rows
 from ragkit.records.readers.judging import Notes
 from ragkit.records.readers.runfiles import judge_lines
 from ragkit.records.runs import JudgedRun, RunRules
@@ -52,7 +53,8 @@ def _judged(columns: Columns, qrels: Qrels, gold: Gold, rules: RunRules, name: s
     known = ~np.isnan(grades)
     order = np.lexsort((ranks[known], codes[known]))
     codes, ranks, grades = codes[known][order], ranks[known][order], grades[known][order]
-    lengths = np.bincount(rows.codes, minlength=len(questions))
+    lengths = np.zeros(len(questions), dtype=np.int64)
+    lengths[rows.groups] = np.diff(rows.bounds)
     if rules.judged_only:
         lengths = np.bincount(codes, minlength=len(questions))
         ranks = np.arange(1, len(codes) + 1) - (np.cumsum(lengths) - lengths)[codes]
@@ -67,16 +69,15 @@ def _drop_copies(rows: Rows, questions: tuple[str, ...], rules: RunRules, notes:
     later = later_copies(rows)
     if not len(later):
         return
-    if rules.duplicates == "error" or rows.places is not None:
+    if rules.duplicates == "error" or rules.ties == "rank":
         raise IrregularFile  # the reader line by line names the line, or asks the rank column which copy is the first
     names, codes = rows.names(later), rows.codes[later]
     _, at, counts = np.unique(codes, return_index=True, return_counts=True)
     for place, count in sorted(zip(at.tolist(), counts.tolist(), strict=True)):
         notes.add("duplicates", f"question {questions[codes[place]]}: document {names[place]}", count)
-    keep = np.ones(len(rows.codes), dtype=np.bool_)
+    keep = np.ones(len(rows), dtype=np.bool_)
     keep[later] = False
     rows.take(np.flatnonzero(keep))
-    find_starts(rows)
 
 
 def _note_similar(codes: NDArray[np.int32], places: NDArray[np.int64], odd: dict[int, set[str]], qrels: Qrels,
