@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+_MANY = 10_000
+
 
 def arrow_ints(numbers: NDArray[np.int64]) -> Any:
     """An arrow array over the same memory."""
@@ -35,6 +37,22 @@ def arrow_bools(values: NDArray[np.bool_]) -> Any:
 
     bits = pyarrow.py_buffer(np.packbits(values, bitorder="little"))
     return pyarrow.Array.from_buffers(pyarrow.bool_(), len(values), [None, bits])
+
+
+def texts_at(strings: Any, places: NDArray[np.int64]) -> list[str]:
+    """The strings at some places of an arrow array of type string.
+
+    >>> texts_at(arrow_strings(["a", "", "\u00e9"]), np.array([2, 0]))
+    ['\u00e9', 'a']
+    """
+    if len(places) > _MANY:
+        found: list[str] = strings.take(arrow_ints(places)).to_pylist()
+        return found
+    _, ends, data = strings.buffers()  # pyarrow's own way would import pyarrow.compute for a few strings
+    offsets = np.frombuffer(ends, dtype=np.int32)[strings.offset:]
+    text = memoryview(data or b"")
+    bounds = zip(offsets[places].tolist(), offsets[places + 1].tolist(), strict=True)
+    return [str(text[begin:end], "utf-8") for begin, end in bounds]
 
 
 def bools_of(array: Any) -> NDArray[np.bool_]:

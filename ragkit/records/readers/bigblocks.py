@@ -12,7 +12,7 @@ import numpy as np
 from ragkit.records.readers.runfiles import COLUMNS, run_cells
 from ragkit.records.readers.trec import BOM, is_comment
 
-_BLOCK = 2 << 20
+_BLOCK = 4 << 20  # bytes that are read at a time, a task each
 _LINE = 1 << 12  # bytes to look ahead for the end of a line
 _SLICE = 1 << 15  # bytes at a time: what stays in the cache needs no fresh memory
 _OTHER_BLANKS = (b" ", b"\t", b"\x0b", b"\x0c")
@@ -86,7 +86,14 @@ def _is_irregular(block: bytes, blank: bytes) -> bool:
         return True
     if block.count(b"\r") != block.count(b"\r\n"):
         return True
-    return any(blank + sign in block for sign in (blank, b"\r", b"\n"))
+    signs = np.frombuffer(block, dtype=np.uint8)
+    for begin in range(0, len(signs), _SLICE):
+        part = signs[begin:begin + _SLICE + 1]
+        blanks = part == blank[0]
+        beside = blanks | (part == ord("\n")) | (part == ord("\r"))
+        if np.count_nonzero(blanks[:-1] & beside[1:]):
+            return True
+    return False
 
 
 def tidied(block: bytes) -> bytes:

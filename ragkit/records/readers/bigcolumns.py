@@ -21,10 +21,18 @@ from numpy.typing import NDArray
 from ragkit.records.keys import has_twins, mixed
 from ragkit.records.lookalikes import visible_form
 from ragkit.records.questions import Qrels
-from ragkit.records.readers.arrow import arrow_bools, arrow_ints, arrow_strings, bools_of, floats_of, places_of
+from ragkit.records.readers.arrow import (
+    arrow_bools,
+    arrow_ints,
+    arrow_strings,
+    bools_of,
+    floats_of,
+    places_of,
+    texts_at,
+)
 from ragkit.records.readers.bigblocks import IrregularFile, blocks, is_irregular, tidied
 from ragkit.records.readers.bigranks import Gold
-from ragkit.records.readers.bigrows import Part, Rows
+from ragkit.records.readers.bigrows import Part, Rows, runs
 from ragkit.records.readers.hashing import hash_strings
 from ragkit.records.readers.trec import open_bytes
 from ragkit.records.runs import RunRules
@@ -148,8 +156,6 @@ class _Parts:
 
     def part(self, read: Callable[[], bytes]) -> _Found | None:
         """The rows of a block; None where it holds none."""
-        from pyarrow import compute
-
         block = read()
         columns = self._columns(block)
         if not columns:
@@ -165,6 +171,8 @@ class _Parts:
         if np.isnan(scores).any() or "" in names or (places is not None and not np.isfinite(places).all()):
             raise IrregularFile
         if rules.normalize_ids:
+            from pyarrow import compute
+
             strange = compute.match_substring_regex(documents, "[^ -~]")
             forms = list(map(visible_form, documents.filter(strange).to_pylist()))
             documents = compute.replace_with_mask(documents, strange, arrow_strings(forms))
@@ -177,7 +185,7 @@ class _Parts:
             documents, codes, scores = documents.filter(arrow_bools(keep)), codes[keep], scores[keep]
             places = None if places is None else places[keep]
         odd: dict[int, set[str]] = {}
-        for row in [] if block.isascii() else np.flatnonzero(~bools_of(compute.string_is_ascii(documents))).tolist():
+        for row in () if block.isascii() else _not_ascii(documents):
             odd.setdefault(int(codes[row]), set()).add(documents[row].as_py())
         if rules.float32:
             with np.errstate(over="ignore"):
@@ -186,6 +194,13 @@ class _Parts:
         found, gold = self._gold.find(keys, documents)
         return _Found(Part(codes, scores, keys, documents, places), has_twins(keys), found, gold, known[known >= 0],
                       [name for name in names if name not in self._codes], odd, self_hits)
+
+
+def _not_ascii(documents: Any) -> list[int]:
+    from pyarrow import compute
+
+    found: list[int] = np.flatnonzero(~bools_of(compute.string_is_ascii(documents))).tolist()
+    return found
 
 
 def _is_self(names: list[str], indices: NDArray[np.int32], documents: Any) -> NDArray[np.bool_]:
@@ -198,14 +213,11 @@ def _is_self(names: list[str], indices: NDArray[np.int32], documents: Any) -> ND
 def _told_apart(questions: Any) -> tuple[list[str], NDArray[np.int32]]:
     """The questions of some rows, and of each row its place among them: cheaply where rows of a question are together.
 
-    A question may stand in the list more than once.
+    A question may stand in the list more than once. Neighbours are told apart by their hashes.
     """
-    from pyarrow import compute
-
-    changes = np.flatnonzero(bools_of(compute.not_equal(questions[1:], questions[:-1]))) + 1
-    if len(changes) > len(questions) // 4:
+    _, sizes = runs(hash_strings(questions))
+    if len(sizes) > len(questions) // 4:
         encoded = questions.dictionary_encode()
         return encoded.dictionary.to_pylist(), places_of(encoded)
-    begins = np.concatenate(([0], changes))
-    lengths = np.diff(np.concatenate((begins, [len(questions)])))
-    return questions.take(arrow_ints(begins)).to_pylist(), np.repeat(np.arange(len(begins), dtype=np.int32), lengths)
+    begins = np.cumsum(sizes) - sizes
+    return texts_at(questions, begins), np.repeat(np.arange(len(begins), dtype=np.int32), sizes)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ragkit.records.keys import Keys, KeyTable, mixed, twins
 from ragkit.records.questions import Qrels
-from ragkit.records.readers.arrow import arrow_ints, arrow_strings
+from ragkit.records.readers.arrow import arrow_strings, texts_at
 from ragkit.records.readers.bigrows import Rows
 from ragkit.records.readers.hashing import hash_strings
 from ragkit.records.readers.judging import EXAMPLES, Notes
@@ -41,7 +41,7 @@ class Gold:
     def find(self, keys: Keys, documents: Any) -> tuple[Ints, Ints]:
         """(rows, places in this gold) of the judged documents of some rows, in their order."""
         found, gold = self._table.find(keys)
-        names = documents.take(arrow_ints(found)).to_pylist()
+        names = texts_at(documents, found)
         sure = np.fromiter((name == self.documents[one] for name, one in zip(names, gold.tolist(), strict=True)),
                            dtype=np.bool_, count=len(names))
         return found[sure], gold[sure]
@@ -49,7 +49,7 @@ class Gold:
 
 def arrange(rows: Rows) -> None:
     """Bring rows of one question together and in the order of their scores; what is in order stays where it is."""
-    if len(rows.groups) > len(np.unique(rows.groups)):
+    if len(rows.groups) > len(set(rows.groups.tolist())):
         codes = rows.codes
         rows.take(np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable"))
     elif not rows.is_rising():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragkit.records.keys import Keys
-from ragkit.records.readers.arrow import arrow_ints
+from ragkit.records.readers.arrow import texts_at
 
 Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -151,20 +151,20 @@ class Rows:
         for part, count in enumerate(np.bincount(parts, minlength=len(self._parts)).tolist()):
             if count:
                 which = by_part[begin:begin + count]
-                inside = arrow_ints(places[which] - self._ends[part])
-                names[which] = self._parts[part].documents.take(inside).to_pylist()
+                names[which] = texts_at(self._parts[part].documents, places[which] - self._ends[part])
                 begin += count
         found: list[str] = names.tolist()
         return found
 
 
-def runs(codes: Codes) -> tuple[Codes, Ints]:
+def runs(codes: NDArray[Any]) -> tuple[NDArray[Any], Ints]:
     """(code, length) of each run of equal codes.
 
     >>> [found.tolist() for found in runs(np.array([4, 4, 1, 4], dtype=np.int32))]
     [[4, 1, 4], [2, 1, 1]]
     """
-    begins = np.flatnonzero(np.diff(codes, prepend=-1))
+    begins = np.flatnonzero(codes[1:] != codes[:-1]) + 1
+    begins = np.concatenate((np.zeros(min(len(codes), 1), dtype=np.int64), begins))
     return codes[begins], np.diff(begins, append=len(codes))
 
 
