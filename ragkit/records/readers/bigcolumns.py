@@ -116,10 +116,12 @@ def _any_twice(some: list[_Found]) -> bool:
     """Whether a (question, document) may stand twice: within a part, or in questions that parts share."""
     if any(one.twice for one in some):
         return True
-    parts = Counter(code for one in some for code in set(one.part.groups.tolist()))
-    shared = np.zeros(max(parts, default=0) + 1, dtype=np.bool_)
-    shared[[code for code, count in parts.items() if count > 1]] = True
-    keys = [one.part.keys[np.repeat(shared[one.part.groups], one.part.sizes)] for one in some]
+    parts = np.zeros(1 + max(int(one.part.groups.max(initial=0)) for one in some), dtype=np.int64)
+    for one in some:
+        held = np.zeros(len(parts), dtype=np.bool_)
+        held[one.part.groups] = True
+        parts += held
+    keys = [one.part.keys[np.repeat((parts > 1)[one.part.groups], one.part.sizes)] for one in some]
     return has_twins(np.concatenate(keys))
 
 

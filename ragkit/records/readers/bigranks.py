@@ -47,21 +47,18 @@ class Gold:
         return found[sure], gold[sure]
 
 
-def arrange(rows: Rows) -> None:
-    """Bring rows of one question together and in the order of their scores; what is in order stays where it is."""
-    if len(rows.groups) > len(set(rows.groups.tolist())):
-        codes = rows.codes
-        rows.take(np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable"))
+def arrange(rows: Rows, stable: bool) -> None:
+    """Bring rows of one question together and in the order of their scores; what is in order stays where it is.
+
+    stable: rows of equal scores stay in the order of the file.
+    """
+    if rows.scattered:
+        rows.gather()
     elif not rows.is_rising():
         return
     rising = np.flatnonzero(rows.scores[1:] > rows.scores[:-1]) + 1
-    questions = np.unique(np.searchsorted(rows.bounds, rising[~np.isin(rising, rows.bounds)], side="right") - 1)
-    if not len(questions):
-        return
-    order = np.arange(len(rows))
-    for begin, end in zip(rows.bounds[questions].tolist(), rows.bounds[questions + 1].tolist(), strict=True):
-        order[begin:end] = begin + np.argsort(-rows.scores[begin:end], kind="stable")
-    rows.take(order)
+    inside = rising[~np.isin(rising, rows.bounds)]
+    rows.sort(np.unique(np.searchsorted(rows.bounds, inside, side="right") - 1).tolist(), stable)
 
 
 def later_copies(rows: Rows) -> Ints:

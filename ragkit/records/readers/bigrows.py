@@ -49,10 +49,11 @@ class Part:
 
 
 class Rows:
-    """All rows: first in the order of the file, then in the one that `take` gave them.
+    """All rows: first in the order of the file, then in the one that they are given.
 
     groups: the code of each run of rows of one question; bounds: where each run begins, and the end of the last.
-    order: of each row, its place in the file; None while they are the same.
+    scattered: the rows of a question do not stand together, and groups and bounds say nothing yet. order: of each row,
+    its place in the file; None while they are the same.
     """
 
     def __init__(self, parts: Sequence[Part], twins: bool) -> None:
@@ -62,11 +63,16 @@ class Rows:
         self._codes: Codes | None = None
         self._scores: Scores | None = None
         self._ends = np.cumsum([0, *(len(part.codes) for part in self._parts)])
-        groups = _joined([part.groups for part in self._parts], np.int32)
-        sizes = _joined([part.sizes for part in self._parts], np.int64)
-        first = np.flatnonzero(np.diff(groups, prepend=-1))  # a question that parts share is one run
-        self.groups = groups[first]
-        self.bounds: Ints = np.concatenate(([0], np.cumsum(np.add.reduceat(sizes, first) if len(first) else sizes)))
+        self.scattered = any(2 * len(part.groups) > len(part.codes) > 1 for part in self._parts)
+        self.groups: Codes = np.zeros(0, dtype=np.int32)
+        self.bounds: Ints = np.zeros(1, dtype=np.int64)
+        if not self.scattered:
+            groups = _joined([part.groups for part in self._parts], np.int32)
+            sizes = _joined([part.sizes for part in self._parts], np.int64)
+            first = np.flatnonzero(np.diff(groups, prepend=-1))  # a question that parts share is one run
+            self.groups = groups[first]
+            self.bounds = np.concatenate(([0], np.cumsum(np.add.reduceat(sizes, first) if len(first) else sizes)))
+            self.scattered = len(self.groups) > len(set(self.groups.tolist()))
 
     def __len__(self) -> int:
         return int(self.bounds[-1])
@@ -123,8 +129,29 @@ class Rows:
         inside = [part.equal + start for part, start in zip(self._parts, starts, strict=False)]
         return np.sort(_joined([*inside, np.array(torn, dtype=np.int64)], np.int64))
 
-    def take(self, rows: Ints) -> None:
-        """Keep only these rows, in this order."""
+    def gather(self) -> None:
+        """Bring the rows of each question together; they stay in the order of the file among themselves."""
+        codes = self.codes
+        self.order = np.argsort(codes.astype(np.uint16) if codes.max() < 1 << 16 else codes, kind="stable")
+        sizes = np.bincount(codes)
+        self.groups = np.flatnonzero(sizes).astype(np.int32)
+        self._codes = np.repeat(self.groups, sizes[self.groups])
+        self._scores = self.scores[self.order]
+        self.bounds = np.concatenate(([0], np.cumsum(sizes[self.groups])))
+        self.scattered = False
+
+    def sort(self, places: Sequence[int], stable: bool) -> None:
+        """Order the rows of some groups by score, descending."""
+        order = np.arange(len(self)) if self.order is None else self.order
+        scores = self.scores
+        for place in places:
+            part = slice(*self.bounds[place:place + 2].tolist())
+            falling = np.argsort(-scores[part], kind="stable" if stable else None)
+            order[part], scores[part] = order[part][falling], scores[part][falling]
+        self.order, self._scores = order, scores
+
+    def keep(self, rows: Ints) -> None:
+        """Drop all rows but these."""
         codes, scores = self.codes, self.scores
         self.order = rows if self.order is None else self.order[rows]
         self._codes, self._scores = codes[rows], scores[rows]
@@ -135,11 +162,11 @@ class Rows:
         """The rows that places of the file have become, ascending, and which of the places they are."""
         if self.order is None:
             return places, slice(None)
-        rows = np.full(int(self._ends[-1]), -1, dtype=np.int64)
-        rows[self.order] = np.arange(len(self.order))
+        rows = np.full(int(self._ends[-1]), -1, dtype=np.int32)
+        rows[self.order] = np.arange(len(self.order), dtype=np.int32)
         which = np.argsort(rows[places])
         which = which[rows[places[which]] >= 0]  # what was dropped has become nothing
-        return rows[places[which]], which
+        return rows[places[which]].astype(np.int64), which
 
     def names(self, rows: Ints) -> list[str]:
         """The document ids of rows."""

@@ -43,7 +43,7 @@ def _judged(columns: Columns, qrels: Qrels, gold: Gold, rules: RunRules, name: s
     questions, rows, notes = tuple(qrels), columns.rows, Notes()
     for question, count in columns.self_hits.items():
         notes.add("self", question, count)
-    arrange(rows)
+    arrange(rows, stable=rules.ties == "rank")
     _drop_copies(rows, questions, rules, notes)
     first, last = tied_groups(rows, questions, notes)
     found, which = rows.now(columns.found)
@@ -77,7 +77,7 @@ def _drop_copies(rows: Rows, questions: tuple[str, ...], rules: RunRules, notes:
         notes.add("duplicates", f"question {questions[codes[place]]}: document {names[place]}", count)
     keep = np.ones(len(rows), dtype=np.bool_)
     keep[later] = False
-    rows.take(np.flatnonzero(keep))
+    rows.keep(np.flatnonzero(keep))
 
 
 def _note_similar(codes: NDArray[np.int32], places: NDArray[np.int64], odd: dict[int, set[str]], qrels: Qrels,
