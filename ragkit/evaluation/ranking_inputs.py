@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AnySet
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ RANK = ("rank", "position")
 GRADE = ("relevance", "grade", "label", "rel", "qrel", "score", "judgment", "judgement")
 
 _Scored = tuple[str, list[str], list[Any]]
+_PAIRS = (list, tuple)
 _NUMBERS = (int, float, np.floating, np.integer)
 
 
@@ -60,7 +62,7 @@ def read_rankings(rankings: Any, ties: Ties = "id", float32: bool = False) -> Li
         pairs = list(_pairs(rankings))
         questions, given = [question for question, _ in pairs], [one for _, one in pairs]
     _require_text(questions, "a question's id")
-    if set(map(type, given)) == {list} and not any(one and type(one[0]) in (list, tuple) for one in given):
+    if set(map(type, given)) == {list} and set(map(type, map(itemgetter(0), filter(None, given)))).isdisjoint(_PAIRS):
         return Lists(questions, given)  # most calls; an id of another type is told by the kernel
     return _of_any(questions, given, ties, float32)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -85,22 +86,25 @@ def batch_of_lists(names: Iterable[str], lists: Iterable[Sequence[str]], qrels: 
     for name, given in zip(names, lists, strict=True):
         ids = given if type(given) is list else list(given)
         row = labels.get(name)
+        if row is None:
+            row = labels[name] = qrels.get(name) or _NO_ROW
         try:
-            if row is None:
-                row = labels[name] = qrels.get(name) or _NO_ROW
-                join(row)
             join(ids)  # the cheapest look at the types of all ids
         except TypeError:
-            raise _not_a_string(name, ids, row or ()) from None
+            raise _not_a_string(name, ids, ()) from None
         distinct, length = set(ids), len(ids)
         if len(row) * length < _LONG:
             for document, grade in row.items():
                 if document in distinct:
                     places.append(ids.index(document))
                     grades.append(grade)
+                elif type(document) is not str and not isinstance(document, str):
+                    raise _not_a_string(name, (), row)
         else:
             first = dict(zip(reversed(ids), range(length - 1, -1, -1), strict=True))
             found = [document for document in row if document in distinct]
+            if len(found) < len(row) and not all(isinstance(document, str) for document in row):
+                raise _not_a_string(name, (), row)
             places.extend(map(first.__getitem__, found))
             grades.extend(map(row.__getitem__, found))
         if len(distinct) < length:
@@ -173,17 +177,17 @@ def _numbers(names: Sequence[str], labels: Mapping[str, object]) -> Ints:
 def _ideal(labels: Mapping[str, Mapping[str, float]]) -> tuple[Ints, Floats]:
     """How many grades each question has, and the grades of all of them, descending within each question."""
     counts = np.fromiter(map(len, labels.values()), np.int64, len(labels))
-    grades = _floats([grade for row in labels.values() for grade in row.values()])
+    grades = _floats(chain.from_iterable(row.values() for row in labels.values()), int(counts.sum()))
     if grades is None:
-        name, wrong = next((name, row) for name, row in labels.items() if _floats(list(row.values())) is None)
+        name, wrong = next((name, row) for name, row in labels.items() if _floats(row.values(), len(row)) is None)
         raise DataError(f"qrels of {name!r}: expected finite grades, got {shown(list(wrong.values()))}")
     return counts, descending(grades, np.repeat(np.arange(len(labels)), counts))
 
 
-def _floats(grades: Sequence[float]) -> Floats | None:
+def _floats(grades: Iterable[float], count: int) -> Floats | None:
     """The grades as an array; None where one of them is no finite number."""
     try:
-        found = np.array(grades, dtype=np.float64)
+        found = np.fromiter(grades, np.float64, count)
     except (TypeError, ValueError, OverflowError):
         return None
     return found if np.isfinite(found).all() else None
