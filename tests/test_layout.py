@@ -9,7 +9,7 @@ HOMES = {  # package -> the only files that may import it
     "ragas": {"judge/ragas_scores.py"},
     "chromadb": {"pipeline/chroma.py"},
     "sentence_transformers": {"models/local.py"},
-    "polars": {"records/readers/trec.py"},
+    "polars": set(),
     "plotly": {"report/html.py"},
     "langgraph": {"pipeline/agent.py"},
     "langchain": {"models/chat.py", "models/embeddings.py", "pipeline/agent.py"},

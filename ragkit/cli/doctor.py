@@ -25,7 +25,6 @@ _PACKAGES = (  # package, the extra that brings it, what it is for
     ("ragas", "ragas", "the RAGAS metrics"),
     ("langchain", "langchain", "chat models of any provider"),
     ("langgraph", "langchain", "agents"),
-    ("polars", "fast", "large run files"),
 )
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "AZURE_OPENAI_API_KEY", "COHERE_API_KEY",
          "MISTRAL_API_KEY", "RERANK_API_KEY")

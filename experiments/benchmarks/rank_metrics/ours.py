@@ -8,7 +8,7 @@ import pandas as pd
 from common import METRICS, Grades, Rankings, Values, Way, contender
 
 import ragkit
-from ragkit.metrics.batch import Floats, RankedIds, build_batch
+from ragkit.metrics.batch import Floats, batch_of_lists
 from ragkit.metrics.ranking import score_arrays
 from ragkit.metrics.registry import parse_all
 
@@ -24,8 +24,9 @@ def lists(rankings: Rankings, grades: Grades) -> list[Way]:
 
     metrics = parse_all(METRICS)
     return [Way("ragkit", lambda: ragkit.score_rankings(rankings, grades, METRICS), frame_values),
-            Way("ragkit, arrays alone", lambda: score_arrays(build_batch(
-                [RankedIds(question, ids) for question, ids in rankings.items()], grades), metrics), array_values)]
+            Way("ragkit, arrays alone",
+                lambda: score_arrays(batch_of_lists(rankings, rankings.values(), grades), metrics),
+                array_values)]
 
 
 if __name__ == "__main__":
