@@ -12,7 +12,7 @@ from ragkit.records.keys import Keys
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _ODD_TOO = np.uint64(0xD6E8FEB86659FD93)
-_SLICE = 1 << 13  # strings at a time: what stays in the cache needs no fresh memory
+_SLICE = 1 << 16  # at a time: small enough for the cache, large enough that threads seldom wait for each other
 _KEPT = np.array([(1 << (8 * length)) - 1 for length in range(9)], dtype=np.uint64)  # of a word, its first bytes
 
 
