@@ -29,7 +29,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         help="equal scores: by document id, descending, as trec_eval (id), or in the run's own order (rank)")
     add("--float32", action="store_true", help="compare scores in single precision, as trec_eval 9 and pytrec_eval do")
     add("--duplicates", choices=("error", "first"), default="error",
-        help="a document that stands twice for a question: an error, or keep the first")
+        help="a document that stands twice for a question: an error, or keep the copy that ranks first")
     add("--judged-only", action="store_true", help="drop documents without a label; ranks close up")
     add("--normalize-ids", action="store_true", help="compare ids in Unicode form NFC, without invisible characters")
     add("--unit", choices=("chunk", "document"), help="what the gold names; document needs one of the next two options")

@@ -129,7 +129,7 @@ def _of_files(run: Path, qrels: Path, question: str, rules: RunRules) -> tuple[l
     if name not in labels:
         raise DataError(f"{qrels}: question {question!r} has no label{_near(name, list(labels))}")
     gold = labels[name]
-    ids = [identifier for identifier, _ in read_question(run, question, rules)]
+    ids = [identifier for identifier, _ in read_question(run, question, rules, may_lack=True)]
     if rules.document_of is not None:
         ids = list(map(rules.document_of, ids))
     if rules.judged_only:

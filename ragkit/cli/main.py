@@ -66,8 +66,8 @@ def main() -> None:
         if hasattr(error, "format_message"):  # the call itself is wrong: an unknown option, a missing argument
             complain(f"{error.format_message()} (see ragkit {' '.join(sys.argv[1:2])} --help)")
             sys.exit(WRONG_INPUT)
-        if isinstance(error, OSError) and error.filename is not None:
-            complain(f"{error.filename}: {error.strerror}")
+        if isinstance(error, OSError) and error.strerror:
+            complain(f"{error.filename}: {error.strerror}" if error.filename is not None else error.strerror)
             sys.exit(WRONG_INPUT)
         import traceback
 

@@ -62,9 +62,9 @@ def _no_overlap(
         return (Note("no_overlap", len(run.questions), (
             f"questions of the qrels: {', '.join(run.questions[:EXAMPLES])}",
             f"questions of the run: {', '.join(others[:EXAMPLES])}"), "questions"),)
-    if len(run.rows):
+    answered = [run.questions[place] for place in np.flatnonzero(run.answered) if qrels[run.questions[place]]]
+    if len(run.rows) or not answered or any(note.kind == "self" for note in run.notes):
         return ()
-    answered = [run.questions[place] for place in np.flatnonzero(run.answered)]
     shown = [(question, returned) for question in answered[:EXAMPLES]
              if (returned := _returned(path, question, rules))]
     if not shown and not run.lengths.any():

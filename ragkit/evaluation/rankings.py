@@ -93,10 +93,11 @@ def trec_rows(given: Lists, labels: Mapping[str, Any]) -> Lists:
 
 
 def _notes(given: Lists, labels: Mapping[str, Any], batch: RankBatch, questions: list[str]) -> list[dict[str, Any]]:
-    missing, unknown = list[str](), list[str]()
+    empty = [questions[place] for place in np.flatnonzero(batch.lengths == 0)]
+    missing, unknown = [question for question in _distinct(empty) if question in labels], list[str]()
     if given.questions != list(labels):
-        answered = set(given.questions)
-        missing = [question for question in labels if question not in answered]
+        answered = {*given.questions, *missing}
+        missing += [question for question in labels if question not in answered]
         unknown = sorted(answered - labels.keys())
     without = (questions[place] for place in np.flatnonzero(batch.n_relevant == 0))
     nothing = _distinct(question for question in without if question in labels)

@@ -20,6 +20,7 @@ from ragkit.records.runs import JudgedRun
 __all__ = ["Bools", "Floats", "Ints", "RankBatch", "RankedIds", "batch_of_lists", "batch_of_run", "build_batch",
            "check_level"]
 
+MOST_GRADE: Final = 1e300  # sums of grades beyond it may overflow
 UNLABELLED: Final = "unlabelled"
 _LONG: Final = 1024  # labels times ids, from which a table of a list's places costs less than a search for each label
 _NO_ROW: Final[Mapping[str, float]] = {}
@@ -180,7 +181,8 @@ def _ideal(labels: Mapping[str, Mapping[str, float]]) -> tuple[Ints, Floats]:
     grades = _floats(chain.from_iterable(row.values() for row in labels.values()), int(counts.sum()))
     if grades is None:
         name, wrong = next((name, row) for name, row in labels.items() if _floats(row.values(), len(row)) is None)
-        raise DataError(f"qrels of {name!r}: expected finite grades, got {shown(list(wrong.values()))}")
+        raise DataError(f"qrels of {name!r}: expected finite grades (of at most {MOST_GRADE:g}), got "
+                        f"{shown(list(wrong.values()))}")
     return counts, descending(grades, np.repeat(np.arange(len(labels)), counts))
 
 
@@ -190,4 +192,4 @@ def _floats(grades: Iterable[float], count: int) -> Floats | None:
         found = np.fromiter(grades, np.float64, count)
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if np.isfinite(found).all() else None
+    return found if (np.abs(found) <= MOST_GRADE).all() else None

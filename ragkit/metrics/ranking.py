@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, describe
 from ragkit.metrics.batch import RankedIds, batch_of_lists, batch_of_run, build_batch
 from ragkit.metrics.registry import Definition, Metric, metric
 from ragkit.metrics.sums import Bools, Floats, Ints, RankBatch
@@ -44,10 +44,28 @@ def score_arrays(batch: RankBatch, metrics: Sequence[Metric]) -> Floats:
     some_refused = not (batch.labelled.all() and batch.ranked.all() and batch.cuttable.all())
     for column, asked in zip(columns, metrics, strict=True):
         _require_ranking(asked)
-        column[:] = asked.definition.function(batch, asked.k)
+        own = asked.definition.function.__module__.startswith("ragkit.")
+        column[:] = asked.definition.function(batch, asked.k) if own else _checked(batch, asked)
         if some_refused:
             column[~batch.labelled | _without_order(batch, asked) | _without_cut(batch, asked)] = np.nan
     return columns.T
+
+
+def _checked(batch: RankBatch, asked: Metric) -> Floats:
+    """The values of a metric from outside, held to what it declared; its faults are told as its own."""
+    try:
+        values = np.asarray(asked.definition.function(batch, asked.k), dtype=np.float64)
+    except Exception as error:  # of a foreign function: whatever it raises
+        raise DataError(f"metric {asked.name}: its function failed: {describe(error)}") from error
+    if values.shape != (len(batch),):
+        raise DataError(f"metric {asked.name}: expected an array of {len(batch)} values, one a ranking, got the shape "
+                        f"{values.shape}")
+    low, high = asked.definition.range
+    outside = values[(values < (-np.inf if low is None else low)) | (values > (np.inf if high is None else high))]
+    if len(outside):
+        raise DataError(f"metric {asked.name}: expected values in its range {asked.definition.range}, got "
+                        f"{outside[0]:g}")
+    return values
 
 
 def score_batch(batch: RankBatch, metrics: Sequence[Metric]) -> list[list[Score]]:

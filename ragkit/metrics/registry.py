@@ -9,7 +9,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from ragkit.errors import DataError
 
@@ -121,12 +121,28 @@ def metric(name: str, *, kind: Kind, undefined: str, **details: Any) -> Callable
         summary = " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
         definition = Definition(name=name, kind=kind, function=function, summary=summary, undefined=undefined,
                                 cut=cut, **details)
+        _check(definition)
         _DEFINITIONS[name] = replace(definition, laws=frozenset(definition.laws))
         for alias in definition.aliases:
             _ALIASES[_folded(alias)] = name
         return function
 
     return declare
+
+
+def _check(definition: Definition) -> None:
+    """Raise DataError for a declaration that nothing could hold."""
+    where, (low, high) = f"metric {definition.name!r}", definition.range
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", definition.name):
+        raise DataError(f"{where}: expected a name of letters, digits and underscores")
+    if definition.kind not in get_args(Kind) or definition.direction not in get_args(Direction):
+        raise DataError(f"{where}: expected a kind of {', '.join(get_args(Kind))} and a direction of "
+                        f"{', '.join(get_args(Direction))}; got {definition.kind!r}, {definition.direction!r}")
+    if low is not None and high is not None and low > high:
+        raise DataError(f"{where}: expected a range from low to high, got {definition.range}")
+    unknown = sorted(set(definition.laws) - LAWS.keys())
+    if unknown:
+        raise DataError(f"{where}: unknown law {unknown[0]!r}; known: {', '.join(LAWS)}")
 
 
 def definitions(kind: Kind | None = None) -> tuple[Definition, ...]:

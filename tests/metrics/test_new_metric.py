@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.errors import NoSuchExample
 
+from ragkit.errors import DataError
 from ragkit.metrics import registry
 from ragkit.metrics.batch import Floats, RankBatch, RankedIds
 from ragkit.metrics.explain import EXAMPLE, explain
@@ -82,8 +83,25 @@ def test_a_law_that_it_breaks_is_found_and_one_that_it_keeps_in_silence_too() ->
     with pytest.raises(NoSuchExample):
         counterexample(parse("flat").definition, "batch_equals_single", tries=100)
     wrong = metric("wrong", kind="ranking", undefined="never", laws={"in_range"})
-    wrong(lambda batch, k: batch.hits(k) / 2)
-    counterexample(parse("wrong").definition, "in_range")
+    wrong(lambda batch, k: batch.hits(k))
+    with pytest.raises(DataError, match=r"metric wrong: expected values in its range \(0\.0, 1\.0\), got 2"):
+        score_arrays(build_batch([RankedIds("q", EXAMPLE[0])], {"q": EXAMPLE[1]}), parse_all("wrong"))
+
+
+@pytest.mark.parametrize(("name", "details", "told"), [
+    ("up", {"direction": "up"}, "a direction of"), ("law", {"laws": {"in_rangee"}}, "unknown law 'in_rangee'"),
+    ("Bad,7@x", {}, "expected a name"), ("turned", {"range": (1.0, 0.0)}, "from low to high")])
+def test_a_wrong_declaration_is_refused(name: str, details: dict[str, object], told: str) -> None:
+    with pytest.raises(DataError, match=told):
+        metric(name, kind="ranking", undefined="never", **details)(lambda batch, k: batch.hits(k))
+
+
+@pytest.mark.parametrize(("values", "told"), [
+    (lambda batch, k: batch.hits(k)[:0], "expected an array of 1 values"), (lambda batch, k: {}[k], "KeyError")])
+def test_the_faults_of_its_function_are_told_as_its_own(values: object, told: str) -> None:
+    metric("faulty", kind="ranking", undefined="never")(values)  # type: ignore[type-var]
+    with pytest.raises(DataError, match=f"metric faulty: .*{told}"):
+        score_arrays(build_batch([RankedIds("q", EXAMPLE[0])], {"q": EXAMPLE[1]}), parse_all("faulty"))
 
 
 def test_nothing_is_left_behind_by_the_tests_above() -> None:

@@ -132,6 +132,7 @@ class Judging:
         ids = [document for document, _ in self.ordered(question, results)]
         if self._rules.document_of is not None:
             ids = list(map(self._rules.document_of, ids))
+        self._similar(question, set(ids))
         if self._rules.judged_only:
             ids = [document for document in ids if document in row]
         self._answered[place] = True
@@ -144,7 +145,6 @@ class Judging:
             elif document in row:
                 items.append((rank, row[document], False))
             seen.add(document)
-        self._similar(question, seen)
 
     def _similar(self, question: str, returned: set[str]) -> None:
         lost = [gold for gold in self._qrels[question] if gold not in returned]

@@ -60,10 +60,12 @@ def judge_results(results: Mapping[str, Any], qrels: Qrels, rules: RunRules = PL
     return _judged(given, qrels, rules, name)
 
 
-def read_question(path: str | Path, question: str, rules: RunRules = PLAIN_RULES) -> list[tuple[str, float]]:
+def read_question(
+    path: str | Path, question: str, rules: RunRules = PLAIN_RULES, *, may_lack: bool = False
+) -> list[tuple[str, float]]:
     """The results of one question in a run file, best first, with their scores (NaN where the file holds none).
 
-    Raises DataError where the file does not hold the question.
+    Raises DataError where the file does not hold the question, unless it `may_lack` it: then the list is empty.
     """
     path = Path(path)
     wanted = (question, visible_form(question))
@@ -73,6 +75,8 @@ def read_question(path: str | Path, question: str, rules: RunRules = PLAIN_RULES
         known.append(found)
         if found == question or (rules.normalize_ids and visible_form(found) == visible_form(question)):
             return Judging({}, rules, str(path)).ordered(question, results)
+    if may_lack:
+        return []
     import difflib
 
     near = difflib.get_close_matches(question, known, n=3) or known[:3]

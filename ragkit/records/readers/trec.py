@@ -23,6 +23,9 @@ _HEADERS = (b"query-id", b"query_id", b"qid", b"queryid")
 
 def open_bytes(path: Path, expected: str) -> io.BufferedReader:
     """The bytes of a file as a stream, unpacked where it is gzip; one that cannot be opened is a DataError."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DataError(f"{path}: is a pipe or a device; expected {expected} as a file, which is read more than once: "
+                        "save it first")
     try:
         file = path.open("rb")
     except OSError:
@@ -132,9 +135,9 @@ def told(line: bytes, path: Path, number: int) -> str:
 
 
 def is_json(path: Path, expected: str) -> bool:
-    """Whether a file begins as a JSON object does."""
+    """Whether a file begins as a JSON object does; an id may begin with a brace too."""
     with open_bytes(path, expected) as file:
-        return file.read(4096).removeprefix(BOM).lstrip()[:1] == b"{"
+        return re.match(rb'\s*\{\s*["}]', file.read(4096).removeprefix(BOM)) is not None
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, str, str | None, float]]:

@@ -202,3 +202,19 @@ def test_questions_that_look_alike_are_told() -> None:
     run = judge_results({"caf\u00e9": ["a"]}, {"cafe\u0301": {"a": 1}})
     assert [(note.kind, note.count) for note in run.notes] == [
         ("missing", 1), ("unknown_questions", 1), ("similar_ids", 1)]
+
+
+def test_a_pipe_is_refused_and_a_brace_may_begin_an_id(tmp_path: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    for reader in (read_qrels, lambda path: read_judged_run(path, {"q1": {"d1": 1}})):
+        with pytest.raises(DataError, match="is a pipe or a device"):
+            reader(tmp_path / "pipe")
+    assert read_qrels(write(tmp_path, "q.txt", "{g1} 0 d1 1\n")) == {"{g1}": {"d1": 1.0}}
+
+
+def test_ids_that_look_alike_are_told_where_only_judged_documents_count(tmp_path: Path) -> None:
+    path = write(tmp_path, "r.txt", "q1 Q0 cafe\u0301 1 2 r\nq1 Q0 b 2 1 r\n")
+    run = read_judged_run(path, {"q1": {"caf\u00e9": 1.0, "b": 1.0}}, RunRules(judged_only=True))
+    assert run.ranks.tolist() == [1] and [note.kind for note in run.notes] == ["similar_ids"]
