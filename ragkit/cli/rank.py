@@ -60,11 +60,7 @@ def run(arguments: list[str]) -> None:
 def _settings(result: RankResult, cut: int | None) -> Settings:
     from ragkit.report.rank_table import Settings
 
-    rules = result.rules
-    return Settings(
-        level=result.level, ties=rules.ties, float32=rules.float32, judged_only=rules.judged_only,
-        normalize_ids=rules.normalize_ids, drop_self=rules.drop_self, trec=result.trec, cut=cut,
-        unit="chunk" if rules.document_of is None else "document")
+    return Settings(result.rules, result.level, result.trec, cut)
 
 
 def _complain(notes: list[dict[str, Any]], settings: Settings, all_notes: bool) -> None:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AnySet
 from dataclasses import dataclass, field, replace
-from itertools import chain, pairwise
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragkit.errors import DataError, shown
-from ragkit.records.runs import Ties
+from ragkit.records.readers.judging import in_order, tied_results
+from ragkit.records.runs import RunRules, Ties
 
 QUESTION = ("question_id", "query_id", "qid", "query-id", "topic_id", "topic", "q_id", "question", "query")
 DOCUMENT = ("doc_id", "document_id", "docno", "docid", "corpus-id", "corpus_id", "passage_id", "chunk_id", "pid",
@@ -81,8 +82,8 @@ def _of_any(questions: list[str], given: list[Any], ties: Ties, float32: bool) -
     if not scored:
         return found
     lists = _sorted([form for _, form in scored], True, ties, float32)
-    for (place, _), in_order in zip(scored, lists.ids, strict=True):
-        found.ids[place] = in_order
+    for (place, _), best_first in zip(scored, lists.ids, strict=True):
+        found.ids[place] = best_first
     return replace(found, ties=lists.ties, tied=lists.tied)
 
 
@@ -129,30 +130,20 @@ def _form(question: str, given: Any) -> tuple[list[Any], list[Any] | None]:
 
 
 def _sorted(lists: list[_Scored], scores_given: bool, ties: Ties, float32: bool) -> Lists:
-    """Best first, as trec_eval: by score, equal ones by id descending (or in the order given). One sort for all."""
+    """The lists in the order that a run file's would have."""
+    found = Lists([question for question, _, _ in lists], [])
     if not scores_given:
-        return Lists([question for question, _, _ in lists], [ids for _, ids, _ in lists])
-    ids = list(chain.from_iterable(ids for _, ids, _ in lists))
-    _require_text(ids, "a document's id")
-    scores = _numbers(lists)
-    if float32:
-        with np.errstate(over="ignore"):
-            scores = scores.astype(np.float32).astype(np.float64)
-    lengths = np.array([len(ids) for _, ids, _ in lists], dtype=np.int64)
-    ends = np.concatenate(([0], np.cumsum(lengths))).tolist()
-    rows = np.repeat(np.arange(len(lists)), lengths)
-    order = np.lexsort((-scores, rows))  # stable: equal scores stay in the order given
-    scores, places = scores[order], order.tolist()
-    ids = [ids[place] for place in places]
-    same = (rows[1:] == rows[:-1]) & (scores[1:] == scores[:-1])
-    tied = np.unique(rows[1:][same]).tolist()
-    if ties == "id":
-        for row in tied:
-            part = slice(ends[row], ends[row + 1])
-            # Strings compare by code point, which is the order of their UTF-8 bytes.
-            ids[part] = [name for _, name in sorted(zip(scores[part].tolist(), ids[part], strict=True), reverse=True)]
-    parts: list[Sequence[str]] = [ids[start:end] for start, end in pairwise(ends)]
-    return Lists([question for question, _, _ in lists], parts, [], int(same.sum()), [lists[row][0] for row in tied])
+        return replace(found, ids=[ids for _, ids, _ in lists])
+    _require_text(chain.from_iterable(ids for _, ids, _ in lists), "a document's id")
+    scores, rules = iter(_numbers(lists).tolist()), RunRules(ties=ties, float32=float32)
+    for question, ids, _ in lists:
+        results = in_order([(name, next(scores), place) for place, name in enumerate(ids)], rules)
+        found.ids.append([name for name, _, _ in results])
+        tied = tied_results([score for _, score, _ in results])
+        if tied:
+            found.ties += tied
+            found.tied.append(question)
+    return found
 
 
 def _of_frame(frame: Any) -> tuple[list[_Scored], bool]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ragkit.records.runs import PLAIN_RULES, RunRules
 from ragkit.report import numbers
 
 WIDTH = 80
@@ -24,25 +25,21 @@ _ORDER = ("no_overlap", "missing", "unknown_questions", "similar_ids", "nothing_
 class Settings:
     """What the numbers were computed by, as the header says it."""
 
+    rules: RunRules = PLAIN_RULES
     level: float = 1.0
-    ties: str = "id"
-    float32: bool = False
-    unit: str = "chunk"
-    judged_only: bool = False
-    normalize_ids: bool = False
-    drop_self: bool = False
     trec: bool = False
     cut: int | None = None
 
     def words(self) -> str:
         """The rules in one sentence."""
-        unit = "chunk (ids as they stand)" if self.unit == "chunk" else "document (at its best chunk)"
-        order = "by document id, descending" if self.ties == "id" else "in the run's own order"
+        rules = self.rules
+        unit = "chunk (ids as they stand)" if rules.document_of is None else "document (at its best chunk)"
+        order = "by document id, descending" if rules.ties == "id" else "in the run's own order"
         parts = [f"unit: {unit}", f"relevant: grade >= {numbers.plain(self.level)}", f"equal scores: {order}"]
-        parts += ["scores compared as float32"] if self.float32 else []
-        parts += ["judged documents only, ranks closed up"] if self.judged_only else []
-        parts += ["ids compared in their visible form"] if self.normalize_ids else []
-        parts += ["documents named as their question dropped"] if self.drop_self else []
+        parts += ["scores compared as float32"] if rules.float32 else []
+        parts += ["judged documents only, ranks closed up"] if rules.judged_only else []
+        parts += ["ids compared in their visible form"] if rules.normalize_ids else []
+        parts += ["documents named as their question dropped"] if rules.drop_self else []
         parts += ["undefined and missing count as 0 (as trec_eval -c)"] if self.trec else []
         return "; ".join(parts)
 
@@ -97,7 +94,8 @@ def note_words(note: Mapping[str, Any], settings: Settings) -> str:
             return f"{_number(count, 'later copy', 'later copies')} of a document dropped, ranks closed up: {few}"
         case "ties":
             rule = "by document id, descending, as trec_eval; --ties rank takes the run's own order" \
-                if settings.ties == "id" else "in the run's own order; trec_eval takes the document id, descending"
+                if settings.rules.ties == "id" else \
+                "in the run's own order; trec_eval takes the document id, descending"
             return f"{_number(count, 'result')} {verb} the score of one above of the same question; ordered {rule}"
         case "self":
             return f"{_number(count, 'document')} dropped because the id is the question's (--drop-self): {few}"

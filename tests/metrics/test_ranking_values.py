@@ -7,8 +7,8 @@ import pytest
 
 from ragkit.metrics.ranking import RankedIds, batch_of_run, build_batch, score_arrays, score_batch
 from ragkit.metrics.registry import parse, parse_all
-from ragkit.records.readers.runfiles import judge_results
 from ragkit.records.runs import RunRules
+from tests.support.runs import judge_results
 
 
 def value(metric: str, ids: list[str], grades: dict[str, float], level: float = 1.0) -> float:

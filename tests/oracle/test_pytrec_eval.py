@@ -14,7 +14,7 @@ from ragkit.evaluation.rank_files import rank_files
 from ragkit.metrics.batch import batch_of_run
 from ragkit.metrics.ranking import RankedIds, build_batch, score_arrays
 from ragkit.records.readers import bigruns, runfiles
-from ragkit.records.readers.runfiles import judge_results, read_judged_run
+from ragkit.records.readers.runfiles import read_judged_run
 from ragkit.records.readers.trec import read_qrels
 from ragkit.records.runs import JudgedRun, RunRules
 from tests.support.random_runs import (
@@ -26,6 +26,7 @@ from tests.support.random_runs import (
     random_case,
     undefined,
 )
+from tests.support.runs import judge_results
 
 pytest.importorskip("pytrec_eval", reason="the oracle pytrec_eval-terrier is not installed")
 

@@ -42,14 +42,13 @@ _NAMES = ("question", "iteration", "document", "rank", "score", "name")
 
 
 @dataclass
-class Columns:
-    """The rows of a run, and what was met on the way.
+class Met:
+    """What was met among rows.
 
     found: the rows whose document is in the gold, as places in the file, and which of the gold it is. answered: codes
     of the questions that have rows. odd: of a question, returned ids that are not ASCII. self_hits: documents dropped.
     """
 
-    rows: Rows
     found: NDArray[np.int64]
     gold: NDArray[np.int64]
     answered: NDArray[np.int32]
@@ -59,30 +58,25 @@ class Columns:
 
 
 @dataclass
-class _Found:
-    """Some rows of the file, and what was met among them."""
+class _Block:
+    """The rows of a block of the file; whether a pair may stand twice in it, and what was met."""
 
     part: Part
     twice: bool
-    found: NDArray[np.int64]
-    gold: NDArray[np.int64]
-    answered: NDArray[np.int32]
-    unknown: list[str]
-    odd: dict[int, set[str]]
-    self_hits: Counter[str]
+    met: Met
 
 
-def read_columns(path: Path, qrels: Qrels, gold: Gold, rules: RunRules, tidy: bool) -> Columns:
-    """The columns of a file that has one blank between columns; with `tidy`, of any, and slower.
+def read_columns(path: Path, qrels: Qrels, gold: Gold, rules: RunRules, tidy: bool) -> tuple[Rows, Met]:
+    """The rows of a file that has one blank between columns, and what was met; with `tidy`, of any file, and slower.
 
     Raises IrregularFile where it must be read with `tidy`, or, with it, line by line.
     """
     workers = min(_MOST_WORKERS, os.cpu_count() or 1)
-    parts: list[_Found | None] = []
+    parts: list[_Block | None] = []
     with open_bytes(path, "a run file") as file, ThreadPoolExecutor(workers) as pool:
         blank = b"\t" if not tidy and b"\t" in file.peek(4096).partition(b"\n")[0] else b" "
         making = _Parts({question: code for code, question in enumerate(qrels)}, gold, rules, blank, tidy)
-        waiting: deque[Future[_Found | None]] = deque()
+        waiting: deque[Future[_Block | None]] = deque()
         try:
             for block in blocks(file):
                 waiting.append(pool.submit(making.part, block))
@@ -99,20 +93,21 @@ def read_columns(path: Path, qrels: Qrels, gold: Gold, rules: RunRules, tidy: bo
     return _joined(filled)
 
 
-def _joined(some: list[_Found]) -> Columns:
-    begins = np.cumsum([0, *(len(one.part.codes) for one in some)])
-    found = [one.found + begin for one, begin in zip(some, begins.tolist(), strict=False)]
+def _joined(some: list[_Block]) -> tuple[Rows, Met]:
+    begins = np.cumsum([0, *(len(one.part.codes) for one in some)]).tolist()
+    mets = [one.met for one in some]
     odd: dict[int, set[str]] = {}
-    for one in some:
-        for code, documents in one.odd.items():
+    for met in mets:
+        for code, documents in met.odd.items():
             odd.setdefault(code, set()).update(documents)
-    return Columns(Rows([one.part for one in some], _any_twice(some)), np.concatenate(found),
-                   np.concatenate([one.gold for one in some]), np.concatenate([one.answered for one in some]),
-                   list(dict.fromkeys(name for one in some for name in one.unknown)), odd,
-                   sum((one.self_hits for one in some), Counter()))
+    return Rows([one.part for one in some], _any_twice(some)), Met(
+        np.concatenate([met.found + begin for met, begin in zip(mets, begins, strict=False)]),
+        np.concatenate([met.gold for met in mets]), np.concatenate([met.answered for met in mets]),
+        list(dict.fromkeys(name for met in mets for name in met.unknown)), odd,
+        sum((met.self_hits for met in mets), Counter()))
 
 
-def _any_twice(some: list[_Found]) -> bool:
+def _any_twice(some: list[_Block]) -> bool:
     """Whether a (question, document) may stand twice: within a part, or in questions that parts share."""
     if any(one.twice for one in some):
         return True
@@ -156,7 +151,7 @@ class _Parts:
         return [column.combine_chunks() if column.num_chunks > 1 else column.chunk(0) for column in table.columns] \
             if table.num_rows else []
 
-    def part(self, read: Callable[[], bytes]) -> _Found | None:
+    def part(self, read: Callable[[], bytes]) -> _Block | None:
         """The rows of a block; None where it holds none."""
         block = read()
         columns = self._columns(block)
@@ -194,8 +189,8 @@ class _Parts:
                 scores = scores.astype(np.float32)
         keys = mixed(hash_strings(documents), codes)
         found, gold = self._gold.find(keys, documents)
-        return _Found(Part(codes, scores, keys, documents, places), has_twins(keys), found, gold, known[known >= 0],
-                      [name for name in names if name not in self._codes], odd, self_hits)
+        met = Met(found, gold, known[known >= 0], [name for name in names if name not in self._codes], odd, self_hits)
+        return _Block(Part(codes, scores, keys, documents, places), has_twins(keys), met)
 
 
 def _not_ascii(documents: Any) -> list[int]:

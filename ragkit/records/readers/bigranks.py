@@ -17,7 +17,7 @@ from ragkit.records.questions import Qrels
 from ragkit.records.readers.arrow import arrow_strings, texts_at
 from ragkit.records.readers.bigrows import Rows
 from ragkit.records.readers.hashing import hash_strings
-from ragkit.records.readers.judging import EXAMPLES, Notes
+from ragkit.records.readers.judging import EXAMPLES, Notes, tied_results
 
 Ints = NDArray[np.int64]
 _NAMED = 1 << 20  # ids that are Python strings at a time
@@ -85,7 +85,7 @@ def tied_groups(rows: Rows, questions: Sequence[str], notes: Notes) -> tuple[Int
         begin, end = rows.bounds[place:place + 2].tolist()
         scores = rows.scores_of(begin, end)
         score, count = Counter(scores).most_common(1)[0]
-        tied = len(scores) - len(set(scores))
+        tied = tied_results(scores)
         notes.add("ties", f"question {questions[rows.groups[place]]}: {count} results at {score:g}", tied)
         untold -= tied
     notes.add("ties", "", untold)

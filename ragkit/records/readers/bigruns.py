@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ragkit.records.lookalikes import visible_form
 from ragkit.records.questions import Qrels
 from ragkit.records.readers.bigblocks import IrregularFile
-from ragkit.records.readers.bigcolumns import Columns, read_columns
+from ragkit.records.readers.bigcolumns import Met, read_columns
 from ragkit.records.readers.bigranks import Gold, arrange, later_copies, ranks_of, tied_groups
 from ragkit.records.readers.bigrows import Rows
 from ragkit.records.readers.judging import Notes
@@ -32,25 +32,25 @@ def judge_big_run(path: Path, qrels: Qrels, rules: RunRules, name: str) -> Judge
         if gold.ambiguous:
             return judge_lines(path, qrels, rules, name)
         try:
-            columns = read_columns(path, qrels, gold, rules, tidy=False)
+            rows, met = read_columns(path, qrels, gold, rules, tidy=False)
         except IrregularFile:  # not one blank between columns: every line is written anew
-            columns = read_columns(path, qrels, gold, rules, tidy=True)
-        return _judged(columns, qrels, gold, rules, name)
+            rows, met = read_columns(path, qrels, gold, rules, tidy=True)
+        return _judged(rows, met, qrels, gold, rules, name)
     except IrregularFile:
         return judge_lines(path, qrels, rules, name)
 
 
-def _judged(columns: Columns, qrels: Qrels, gold: Gold, rules: RunRules, name: str) -> JudgedRun:
-    questions, rows, notes = tuple(qrels), columns.rows, Notes()
-    for question, count in columns.self_hits.items():
+def _judged(rows: Rows, met: Met, qrels: Qrels, gold: Gold, rules: RunRules, name: str) -> JudgedRun:
+    questions, notes = tuple(qrels), Notes()
+    for question, count in met.self_hits.items():
         notes.add("self", question, count)
     arrange(rows, stable=rules.ties == "rank")
     _drop_copies(rows, questions, rules, notes)
     first, last = tied_groups(rows, questions, notes)
-    found, which = rows.now(columns.found)
-    places = columns.gold[which]
+    found, which = rows.now(met.found)
+    places = met.gold[which]
     ranks, codes, grades = ranks_of(rows, found, first, last), gold.codes[places], gold.grades[places]
-    _note_similar(codes, places, columns.odd, qrels, gold, notes)
+    _note_similar(codes, places, met.odd, qrels, gold, notes)
     known = ~np.isnan(grades)
     order = np.lexsort((ranks[known], codes[known]))
     codes, ranks, grades = codes[known][order], ranks[known][order], grades[known][order]
@@ -60,8 +60,8 @@ def _judged(columns: Columns, qrels: Qrels, gold: Gold, rules: RunRules, name: s
         lengths = np.bincount(codes, minlength=len(questions))
         ranks = np.arange(1, len(codes) + 1) - (np.cumsum(lengths) - lengths)[codes]
     answered = np.zeros(len(questions), dtype=np.bool_)
-    answered[columns.answered] = True
-    notes.coverage(questions, lengths.tolist(), columns.unknown)
+    answered[met.answered] = True
+    notes.coverage(questions, lengths.tolist(), met.unknown)
     return JudgedRun(name, questions, answered, lengths, codes.astype(np.int64), ranks, grades,
                      np.zeros(len(codes), dtype=np.bool_), notes.finished())
 

@@ -66,6 +66,29 @@ class Notes:
                      for kind, text in _TEXTS.items() if self._counts[kind])
 
 
+def in_order(results: list[Result], rules: RunRules) -> list[Result]:
+    """The results best first: by score descending, equal ones as the rules say; without scores as they came.
+
+    >>> [document for document, _, _ in in_order([("a", 1.0, 0), ("c", 1.0, 1), ("b", 2.0, 2)], RunRules())]
+    ['b', 'c', 'a']
+    """
+    if not results or math.isnan(results[0][1]):
+        return results
+    if rules.float32:
+        with np.errstate(over="ignore"):
+            short = np.array([score for _, score, _ in results]).astype(np.float32).tolist()
+        results = [(document, score, place) for (document, _, place), score in zip(results, short, strict=True)]
+    if rules.ties == "rank":
+        return sorted(results, key=lambda result: (-result[1], result[2]))
+    # Code points are in the order of UTF-8's bytes.
+    return sorted(results, key=lambda result: (result[1], result[0]), reverse=True)
+
+
+def tied_results(scores: list[float]) -> int:
+    """How many results of one question share the score of one above them; none of a list without scores."""
+    return 0 if not scores or math.isnan(scores[0]) else len(scores) - len(set(scores))
+
+
 class Judging:
     """Takes the results of one question after the other; `finish` gives the run. `where` is told in errors."""
 
@@ -87,23 +110,13 @@ class Judging:
             kept = [result for result in results if result[0] != question]
             self._notes.add("self", question, len(results) - len(kept))
             results = kept
-        if rules.float32:
-            with np.errstate(over="ignore"):
-                short = np.array([score for _, score, _ in results]).astype(np.float32).tolist()
-            results = [(document, score, place) for (document, _, place), score in zip(results, short, strict=True)]
-        scored = bool(results) and not math.isnan(results[0][1])
-        if scored:
-            if rules.ties == "rank":
-                results.sort(key=lambda result: (-result[1], result[2]))
-            else:  # code points are in the order of UTF-8's bytes
-                results.sort(key=lambda result: (result[1], result[0]), reverse=True)
+        results = in_order(results, rules)
         best: dict[str, float] = {}
         for document, score, _ in results:
             best.setdefault(document, score)
         if len(best) < len(results):
             self._copies(question, results, len(results) - len(best))
-        if scored:
-            self._ties(question, list(best.values()))
+        self._ties(question, list(best.values()))
         return list(best.items())
 
     def _copies(self, question: str, results: list[Result], count: int) -> None:
@@ -114,10 +127,10 @@ class Judging:
         self._notes.add("duplicates", f"question {question}: document {document}", count)
 
     def _ties(self, question: str, scores: list[float]) -> None:
-        distinct = len(set(scores))
-        if distinct < len(scores):
+        tied = tied_results(scores)
+        if tied:
             score, count = Counter(scores).most_common(1)[0]
-            self._notes.add("ties", f"question {question}: {count} results at {score:g}", len(scores) - distinct)
+            self._notes.add("ties", f"question {question}: {count} results at {score:g}", tied)
 
     def add(self, question: str, results: list[Result]) -> None:
         if self._rules.normalize_ids:

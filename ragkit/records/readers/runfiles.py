@@ -49,17 +49,6 @@ def judge_lines(path: Path, qrels: Qrels, rules: RunRules, name: str) -> JudgedR
     return _judged(_trec_results(path, rules, qrels), qrels, rules, name, str(path))
 
 
-def judge_results(results: Mapping[str, Any], qrels: Qrels, rules: RunRules = PLAIN_RULES, name: str = "") -> JudgedRun:
-    """As read_judged_run, of a run in memory: question -> {document: score}, pairs, or ids in their own order.
-
-    >>> run = judge_results({"q": {"a": 1.0, "b": 2.0}}, {"q": {"a": 1}, "r": {"a": 1}})
-    >>> run.ranks.tolist(), run.lengths.tolist(), [(note.kind, note.count) for note in run.notes]
-    ([2], [2, 0], [('missing', 1)])
-    """
-    given = ((question, results_of(row, f"question {question!r}")) for question, row in results.items())
-    return _judged(given, qrels, rules, name)
-
-
 def read_question(
     path: str | Path, question: str, rules: RunRules = PLAIN_RULES, *, may_lack: bool = False
 ) -> list[tuple[str, float]]:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ragkit.errors import DataError
-from ragkit.records.readers.runfiles import judge_results, read_judged_run, read_question
+from ragkit.records.readers.runfiles import read_judged_run, read_question
 from ragkit.records.readers.trec import read_qrels, read_topics
 from ragkit.records.runs import PLAIN_RULES, RunRules
+from tests.support.runs import judge_results
 
 Qrels = dict[str, dict[str, float]]
 
