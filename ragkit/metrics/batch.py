@@ -1,6 +1,6 @@
 """From rankings and labels to a RankBatch: the join by id, and the checks of what comes in.
 
-The only loop over rankings; the sums over a batch are in sums.py.
+The only loop over rankings is here; the sums over a batch are in sums.py.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import methodcaller
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = ["Bools", "Floats", "Ints", "RankBatch", "RankedIds", "batch_of_lists"
 MOST_GRADE: Final = 1e300  # sums of grades beyond it may overflow
 UNLABELLED: Final = "unlabelled"
 _LONG: Final = 1024  # labels times ids, from which a table of a list's places costs less than a search for each label
+_VALUES: Final = methodcaller("values")
 _NO_ROW: Final[Mapping[str, float]] = {}
 
 
@@ -80,43 +82,44 @@ def batch_of_lists(names: Iterable[str], lists: Iterable[Sequence[str]], qrels: 
     [3]
     """
     check_level(level)
-    names, labels = list(names), dict[str, Mapping[str, float]]()
-    lengths, ends = list[int](), list[int]()
-    join = "".join
-    places, grades = list[int](), list[float]()  # of the items; a place counts from 0, a copy's grade is NaN
-    for name, given in zip(names, lists, strict=True):
-        ids = given if type(given) is list else list(given)
-        row = labels.get(name)
-        if row is None:
-            row = labels[name] = qrels.get(name) or _NO_ROW
-        try:
-            join(ids)  # the cheapest look at the types of all ids
-        except TypeError:
-            raise _not_a_string(name, ids, ()) from None
-        distinct, length = set(ids), len(ids)
-        if len(row) * length < _LONG:
-            for document, grade in row.items():
-                if document in distinct:
-                    places.append(ids.index(document))
-                    grades.append(grade)
-                elif type(document) is not str and not isinstance(document, str):
-                    raise _not_a_string(name, (), row)
+    names, lists = list(names), [ids if type(ids) is list else list(ids) for ids in lists]
+    labels = {name: row or _NO_ROW for name, row in zip(names, map(qrels.get, names), strict=True)}
+    rows = [*labels.values()] if len(labels) == len(names) else [labels[name] for name in names]
+    try:
+        places, distinct = _places(lists, rows)
+    except TypeError:
+        raise _not_a_string(names, lists, rows) from None
+    counts, grades = _grades(labels)
+    questions, lengths = _numbers(names, labels), np.fromiter(map(len, lists), np.int64, len(names))
+    items = _items(questions, np.array(places, dtype=np.int64), counts, grades)
+    copied = np.flatnonzero(lengths != distinct)
+    if len(copied):
+        items = _with_copies(items, [(ranking, _later_copies(lists[ranking])) for ranking in copied.tolist()])
+    return _plain_batch({"lengths": lengths, **items}, questions, counts, grades, level)
+
+
+def _places(lists: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]) -> tuple[list[int], list[int]]:
+    """(of each label of each list's question, the place from 0 where it stands first in the list, -1 where it does not;
+    how many distinct ids each list has). Raises TypeError where an id is no string."""
+    places, distinct = list[int](), list[int]()
+    add, count, join = places.append, distinct.append, "".join
+    for ids, row in zip(lists, rows, strict=True):
+        join(ids)  # the cheapest look at the types of all ids
+        known = set(ids)
+        count(len(known))
+        if len(row) * len(ids) < _LONG:
+            for document in row:
+                if document in known:
+                    add(ids.index(document))
+                elif isinstance(document, str):
+                    add(-1)
+                else:
+                    raise TypeError
         else:
-            first = dict(zip(reversed(ids), range(length - 1, -1, -1), strict=True))
-            found = [document for document in row if document in distinct]
-            if len(found) < len(row) and not all(isinstance(document, str) for document in row):
-                raise _not_a_string(name, (), row)
-            places.extend(map(first.__getitem__, found))
-            grades.extend(map(row.__getitem__, found))
-        if len(distinct) < length:
-            copies = _later_copies(ids)
-            places.extend(copies)
-            grades.extend([np.nan] * len(copies))
-        lengths.append(length)
-        ends.append(len(places))
-    counts, ideal_grades = _ideal(labels)
-    items = {"lengths": np.array(lengths, dtype=np.int64), **_items(ends, places, grades)}
-    return _plain_batch(items, _numbers(names, labels), counts, ideal_grades, level)
+            first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
+            join(row)
+            places.extend([first.get(document, -1) for document in row])
+    return places, distinct
 
 
 def batch_of_run(run: JudgedRun, qrels: Qrels, *, level: float = 1.0) -> RankBatch:
@@ -125,14 +128,14 @@ def batch_of_run(run: JudgedRun, qrels: Qrels, *, level: float = 1.0) -> RankBat
     Raises DataError for a level that check_level refuses, and for a grade that is no number.
     """
     check_level(level)
-    counts, ideal_grades = _ideal({question: qrels.get(question) or _NO_ROW for question in run.questions})
+    counts, grades = _grades({question: qrels.get(question) or _NO_ROW for question in run.questions})
     items = {"lengths": run.lengths, "rows": run.rows, "ranks": run.ranks, "grades": run.grades, "copies": run.copies}
-    return _plain_batch(items, np.arange(len(counts), dtype=np.int64), counts, ideal_grades, level)
+    return _plain_batch(items, np.arange(len(counts), dtype=np.int64), counts, grades, level)
 
 
-def _plain_batch(items: Mapping[str, Any], questions: Ints, counts: Ints, ideal_grades: Floats,
-                 level: float) -> RankBatch:
+def _plain_batch(items: Mapping[str, Any], questions: Ints, counts: Ints, grades: Floats, level: float) -> RankBatch:
     """A batch of lists that have an order; unlabelled are those whose question has no label."""
+    ideal_grades = descending(grades, np.repeat(np.arange(len(counts)), counts))
     everything, labelled = np.ones(len(questions), dtype=np.bool_), (counts > 0)[questions]
     reasons = ("",) * len(labelled) if labelled.all() else tuple(
         "" if known else UNLABELLED for known in labelled.tolist())
@@ -140,9 +143,9 @@ def _plain_batch(items: Mapping[str, Any], questions: Ints, counts: Ints, ideal_
                      ranked=everything, cuttable=everything, labelled=labelled, reasons=reasons, level=float(level))
 
 
-def _not_a_string(name: str, ids: Sequence[object], row: Iterable[object]) -> DataError:
-    what, wrong = next((what, one) for what, some in (("ranking", ids), ("qrels", row)) for one in some
-                       if not isinstance(one, str))
+def _not_a_string(names: Sequence[str], *given: Sequence[Iterable[object]]) -> DataError:
+    what, name, wrong = next((what, name, one) for what, some in zip(("ranking", "qrels"), given, strict=True)
+                             for name, ids in zip(names, some, strict=True) for one in ids if not isinstance(one, str))
     return DataError(f"{what} of {name!r}: an id must be a string, got {shown(wrong)} ({type(wrong).__name__}): make "
                      "ids text when they are read (dtype=str), so that 007 stays 007")
 
@@ -157,14 +160,28 @@ def _later_copies(ids: Sequence[str]) -> list[int]:
     return places
 
 
-def _items(ends: Sequence[int], places: Sequence[int], grades: Sequence[float]) -> dict[str, Any]:
-    """The arrays of items in their order. ends: how many items each ranking and all before it have together."""
-    ranks, values = np.array(places, dtype=np.int64) + 1, np.array(grades, dtype=np.float64)
-    end = np.array([0, *ends], dtype=np.int64)
-    owners = np.repeat(np.arange(len(ends), dtype=np.int64), end[1:] - end[:-1])
-    order = np.argsort(owners * (ranks.max(initial=0) + 1) + ranks, kind="stable")
-    copied = np.isnan(values)[order]
-    return {"rows": owners, "ranks": ranks[order], "grades": np.where(copied, 0.0, values[order]), "copies": copied}
+def _items(questions: Ints, places: Ints, counts: Ints, grades: Floats) -> dict[str, Any]:
+    """The judged documents that came back. counts, grades: of the labels of all questions; places: as from _places."""
+    sizes = counts[questions]
+    owners = np.repeat(np.arange(len(questions), dtype=np.int64), sizes)
+    if len(grades) != len(places):  # questions that stand several times
+        begin = offsets_of(counts)[questions] - offsets_of(sizes)[:-1]
+        grades = grades[np.arange(len(places)) + np.repeat(begin, sizes)]
+    found = np.flatnonzero(places >= 0)
+    return _in_order(owners[found], places[found] + 1, grades[found], np.zeros(len(found), dtype=np.bool_))
+
+
+def _with_copies(items: Mapping[str, Any], copies: Iterable[tuple[int, list[int]]]) -> dict[str, Any]:
+    pairs = [(ranking, place + 1) for ranking, places in copies for place in places]
+    rows, ranks = np.array(pairs, dtype=np.int64).T
+    return _in_order(np.concatenate([items["rows"], rows]), np.concatenate([items["ranks"], ranks]),
+                     np.concatenate([items["grades"], np.zeros(len(pairs))]),
+                     np.concatenate([items["copies"], np.ones(len(pairs), dtype=np.bool_)]))
+
+
+def _in_order(rows: Ints, ranks: Ints, grades: Floats, copies: Bools) -> dict[str, Any]:
+    order = np.argsort(rows * (ranks.max(initial=0) + 1) + ranks)
+    return {"rows": rows[order], "ranks": ranks[order], "grades": grades[order], "copies": copies[order]}
 
 
 def _numbers(names: Sequence[str], labels: Mapping[str, object]) -> Ints:
@@ -175,15 +192,15 @@ def _numbers(names: Sequence[str], labels: Mapping[str, object]) -> Ints:
     return np.fromiter(map(number.__getitem__, names), np.int64, len(names))
 
 
-def _ideal(labels: Mapping[str, Mapping[str, float]]) -> tuple[Ints, Floats]:
-    """How many grades each question has, and the grades of all of them, descending within each question."""
+def _grades(labels: Mapping[str, Mapping[str, float]]) -> tuple[Ints, Floats]:
+    """How many grades each question has, and the grades of all of them."""
     counts = np.fromiter(map(len, labels.values()), np.int64, len(labels))
-    grades = _floats(chain.from_iterable(row.values() for row in labels.values()), int(counts.sum()))
+    grades = _floats(chain.from_iterable(map(_VALUES, labels.values())), int(counts.sum()))
     if grades is None:
         name, wrong = next((name, row) for name, row in labels.items() if _floats(row.values(), len(row)) is None)
         raise DataError(f"qrels of {name!r}: expected finite grades (of at most {MOST_GRADE:g}), got "
                         f"{shown(list(wrong.values()))}")
-    return counts, descending(grades, np.repeat(np.arange(len(labels)), counts))
+    return counts, grades
 
 
 def _floats(grades: Iterable[float], count: int) -> Floats | None:

@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import shutil
+import statistics
 import sys
 import tempfile
 from collections.abc import Callable
@@ -37,6 +38,7 @@ class Options:
     trec_eval: str | None
     peers: frozenset[str]
     count: int
+    list_rounds: int
 
 
 def ours(options: Options, qrels: str, run: str) -> list[str]:
@@ -108,28 +110,35 @@ def part_double(options: Options) -> str:
 
 
 def part_lists(options: Options) -> str:
-    """Lists in memory, in one process a tool, after its imports and one call."""
-    rows = [["way", "milliseconds", "x ours", "values that differ"]]
+    """Lists in memory, in one process a tool, after its imports and one call. Ratios are taken within each round: the
+    median, and the least and the most."""
+    rows = [["way", "milliseconds", "x ours, from lists to a frame", "x ours, arrays alone", "values that differ"]]
     scripts = [script for package, script in LISTS.items()
                if package in options.peers | {"ragkit", "pandas"} and installed(package)]
     ways = _lists(options, [(script, options.count) for script in scripts])
     for way in ways:
         compared, off = differences(ways[0]["values"], way["values"], TOLERANCE)
-        rows.append([way["label"], f"{1000 * way['seconds']:.2f}", f"{way['seconds'] / ways[0]['seconds']:.2f}",
+        rows.append([way["label"], f"{1000 * way['seconds']:.2f}", _ratios(way, ways[0]), _ratios(way, ways[1]),
                      f"{off} of {compared:,}"])
     return f"{options.count:,} lists of 3 to 20 ids\n\n{table(rows)}"
 
 
+def _ratios(way: dict, other: dict) -> str:
+    found = [one / two for one, two in zip(way["rounds"], other["rounds"], strict=True)]
+    return f"{statistics.median(found):.2f} ({min(found):.2f} to {max(found):.2f})"
+
+
 def _lists(options: Options, work: list[tuple[str, int]]) -> list[dict]:
-    """The ways of some (script, number of lists), each with its best time of all rounds: a busy minute hits all."""
-    best: dict[tuple[int, str], dict] = {}
-    for _ in range(options.repeats):
+    """The ways of some (script, number of lists), with the best time of each round, and of all rounds."""
+    ways: dict[tuple[int, str], dict] = {}
+    for _ in range(options.list_rounds):
         for place, (script, count) in enumerate(work):
             found = measure([sys.executable, here(script), "lists", str(count), "10"])
             for way in json.loads(_right(found).output):
-                known = best.setdefault((place, way["label"]), way)
-                known["seconds"] = min(known["seconds"], way["seconds"])
-    return [best[key] for key in sorted(best, key=lambda key: key[0])]
+                ways.setdefault((place, way["label"]), {**way, "rounds": []})["rounds"].append(way["seconds"])
+    for way in ways.values():
+        way["seconds"] = min(way["rounds"])
+    return [ways[key] for key in sorted(ways, key=lambda key: key[0])]
 
 
 def _right(found: Measured) -> Measured:
@@ -159,6 +168,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=6980, help="questions in the files, 1,000 results each")
     parser.add_argument("--lists", type=int, default=5000, help="lists in memory")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each process, the best counts")
+    parser.add_argument("--list-rounds", type=int, default=9, help="rounds of all tools on lists in memory")
     parser.add_argument("--peers", nargs="+", default=["trec_eval", *PEERS, "sklearn"], help="peers to run")
     parser.add_argument("--trec-eval", default=shutil.which("trec_eval"), help="the trec_eval binary")
     parser.add_argument("--folder", type=Path, help="where the files are made and kept; by default removed afterwards")
@@ -169,7 +179,7 @@ def main() -> None:
     parts = {"files": part_files, "variants": part_variants, "double": part_double, "lists": part_lists}
     with tempfile.TemporaryDirectory() as temporary:
         options = Options(given.folder or Path(temporary), given.repeats, given.trec_eval, frozenset(given.peers),
-                          given.lists)
+                          given.lists, given.list_rounds)
         if set(given.parts) != {"lists"}:
             make_files(options.folder, given.questions)
         for name in given.parts:
