@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ragkit.errors import DataError
 from ragkit.evaluation.join import listed
-from ragkit.evaluation.score import Scoring, final_list
+from ragkit.evaluation.scoring import Scoring, final_list
 from ragkit.evaluation.table import ScoreRow
 from ragkit.records.labels import check_labels, require_known_labels
 from ragkit.records.questions import Dataset

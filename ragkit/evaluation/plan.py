@@ -8,8 +8,9 @@ from typing import Any
 
 from ragkit.evaluation.defaults import wanted_metrics
 from ragkit.evaluation.join import join
+from ragkit.evaluation.judged_rows import judge_samples_of
 from ragkit.evaluation.options import Options
-from ragkit.evaluation.score import Scoring, judge_samples_of
+from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.session import open_dataset
 from ragkit.evaluation.units import project
 from ragkit.metrics.registry import Metric

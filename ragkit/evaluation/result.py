@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ragkit.errors import JudgeError
 from ragkit.evaluation import funnel, views
 from ragkit.evaluation.join import join
+from ragkit.evaluation.judged_rows import NO_JUDGE, judge_samples_of
 from ragkit.evaluation.notes import label_notes, run_notes
 from ragkit.evaluation.privacy import without_texts
 from ragkit.evaluation.runfolder import RunFolder
-from ragkit.evaluation.score import NO_JUDGE, Scorer, Scoring, judge_samples_of
+from ragkit.evaluation.score import Scorer
+from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.summary import app_entry, build_summary
 from ragkit.evaluation.table import FINAL, ScoreRow, to_frame, write_scores
 from ragkit.evaluation.units import Projection, project, projection_to_json

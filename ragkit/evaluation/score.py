@@ -3,92 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from ragkit.evaluation.funnel import RightRule, answer_right
+from ragkit.evaluation.funnel import answer_right
+from ragkit.evaluation.judged_rows import judge_sample, judged_rows
+from ragkit.evaluation.scoring import Scoring, final_list
 from ragkit.evaluation.table import FINAL, ScoreRow
-from ragkit.evaluation.units import Projection
 from ragkit.judge.offline import OFFLINE_JUDGE, OfflineResults, judge_offline
-from ragkit.judge.samples import JudgeSample
 from ragkit.metrics.ranking import RankedIds, build_batch, score_batch
 from ragkit.metrics.registry import Metric, definitions
 from ragkit.metrics.trajectory import EvidencePath, StageList, score_path
 from ragkit.records.judgements import Judgement, Score
-from ragkit.records.questions import Dataset
-from ragkit.records.trajectory import Passage, Trajectory
+from ragkit.records.trajectory import Trajectory
 
-NO_JUDGE = "needs a judge"
 _LABEL_REASONS = {"unanswerable": "declared unanswerable", "unlabelled": "unlabelled"}
-
-
-@dataclass(frozen=True)
-class Scoring:
-    """What is scored, against what, and how."""
-
-    variant: str
-    dataset: Dataset
-    trajectories: tuple[Trajectory, ...]
-    projection: Projection
-    metrics: tuple[Metric, ...]
-    level: float = 1.0
-    rule: RightRule = field(default_factory=RightRule)
-
-    def of_kind(self, kind: str) -> tuple[Metric, ...]:
-        return tuple(metric for metric in self.metrics if metric.definition.kind == kind)
-
-
-@dataclass(frozen=True)
-class FinalList:
-    """What the answer was written from: the context, else the only list there was, else the union of all steps."""
-
-    passages: tuple[Passage, ...]
-    stage: str
-    ranked: bool = True
-    cuttable: bool = True
-
-
-def final_list(trajectory: Trajectory) -> FinalList:
-    """The list "at the end". A union of several steps has no cut: position k+1 in it is nobody's rank."""
-    if trajectory.context is not None:
-        return FinalList(trajectory.context.passages, "context", trajectory.context.ranked)
-    lists = [step.outermost for step in trajectory.steps if step.outermost.error is None]
-    if len(lists) == 1:
-        return FinalList(lists[0].passages, lists[0].stage, lists[0].ranked)
-    union = {passage.id: passage for found in reversed(lists) for passage in reversed(found.passages)}
-    order = dict.fromkeys(passage.id for found in lists for passage in found.passages)
-    passages = tuple(union[passage_id] for passage_id in order)
-    return FinalList(passages, "union", all(found.ranked for found in lists), cuttable=not order)
-
-
-def judge_sample(scoring: Scoring, trajectory: Trajectory) -> JudgeSample:
-    """What a judge is asked about: the question, the answer, the texts of the final context, the reference answer."""
-    question, end = scoring.dataset.by_id[trajectory.question_id], final_list(trajectory)
-    texts = [_text(passage, scoring.dataset) for passage in end.passages]
-    reference = question.answers[0] if question.answers else None
-    contexts = tuple(text for text in texts if text)
-    ranked = end.ranked and end.cuttable
-    return JudgeSample(trajectory.key, question.text, trajectory.answer, contexts, ranked, reference)
-
-
-def judge_samples_of(scoring: Scoring) -> list[JudgeSample]:
-    """A sample for every trajectory that a judge can be asked about: the app did not fail, and was asked."""
-    return [judge_sample(scoring, trajectory) for trajectory in scoring.trajectories
-            if trajectory.error is None and not trajectory.meta.get("not_asked")]
-
-
-def _text(passage: Passage, dataset: Dataset) -> str | None:
-    if passage.text is not None or dataset.corpus is None:
-        return passage.text
-    document = dataset.corpus.get(passage.id)
-    return None if document is None else document.content
 
 
 class Scorer:
     """Scores one variant. `judgements` holds what a judge said, by (question id, repeat) and metric name."""
 
     def __init__(self, scoring: Scoring, judgements: Mapping[tuple[tuple[Any, ...], str], Judgement] | None) -> None:
-        self._scoring = scoring
+        self._scoring, self._row = scoring, scoring.row
         self._judgements = judgements
         self._states = scoring.dataset.label_states()
         self._questions = scoring.dataset.by_id
@@ -106,7 +41,7 @@ class Scorer:
         for trajectory in self._scoring.trajectories:
             result += self._trajectory_rows(trajectory)
             result += self._answer_rows(trajectory)
-            result += self._judged_rows(trajectory)
+            result += judged_rows(self._scoring, trajectory, self._judgements)
         return result
 
     def after_the_end(self, trajectory: Trajectory) -> Score | None:
@@ -122,11 +57,6 @@ class Scorer:
         if not path.relevant:
             return Score.undefined("no relevant document")
         return None if trajectory.steps else Score.scored(0.0)
-
-    def _row(self, trajectory: Trajectory, step: str, stage: str, metric: str, score: Score, **more: Any) -> ScoreRow:
-        category = self._questions[trajectory.question_id].category
-        return ScoreRow(self._scoring.variant, trajectory.question_id, trajectory.repeat, category, step, stage, metric,
-                        score.value, score.status, score.reason, **more)
 
     def _labels(self, trajectory: Trajectory) -> str:
         return "gold" if self._states[trajectory.question_id] == "labelled" else "none"
@@ -222,19 +152,3 @@ class Scorer:
             self._row(trajectory, FINAL, "answer", metric.name, scores[metric.name], judge=OFFLINE_JUDGE)
             for metric in self._scoring.of_kind("answer")
         ]
-
-    def _judged_rows(self, trajectory: Trajectory) -> list[ScoreRow]:
-        rows = []
-        for metric in self._scoring.of_kind("judged"):
-            judgement = (self._judgements or {}).get((trajectory.key, metric.name))
-            if judgement is not None:
-                rows.append(
-                    self._row(trajectory, FINAL, "judge", metric.name, judgement.score, judge=judgement.judge,
-                              n_calls=judgement.n_calls, n_stored=judgement.n_stored)
-                )
-            elif trajectory.error is not None and self._judgements is not None:
-                failed = Score.failed(f"app failed: {trajectory.error}")
-                rows.append(self._row(trajectory, FINAL, "judge", metric.name, failed))
-            else:
-                rows.append(self._row(trajectory, FINAL, "judge", metric.name, Score.undefined(NO_JUDGE)))
-        return rows

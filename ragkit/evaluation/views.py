@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from ragkit.evaluation.score import FinalList, Scorer, Scoring, final_list
+from ragkit.evaluation.score import Scorer
+from ragkit.evaluation.scoring import FinalList, Scoring, final_list
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.metrics.registry import Metric, parse
 from ragkit.metrics.trajectory import fates, score_path

@@ -1,0 +1,59 @@
+"""What is scored and against what, and the list that counts as "at the end". Computes no score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragkit.evaluation.funnel import RightRule
+from ragkit.evaluation.table import ScoreRow
+from ragkit.evaluation.units import Projection
+from ragkit.metrics.registry import Metric
+from ragkit.records.judgements import Score
+from ragkit.records.questions import Dataset
+from ragkit.records.trajectory import Passage, Trajectory
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What is scored, against what, and how."""
+
+    variant: str
+    dataset: Dataset
+    trajectories: tuple[Trajectory, ...]
+    projection: Projection
+    metrics: tuple[Metric, ...]
+    level: float = 1.0
+    rule: RightRule = field(default_factory=RightRule)
+
+    def of_kind(self, kind: str) -> tuple[Metric, ...]:
+        return tuple(metric for metric in self.metrics if metric.definition.kind == kind)
+
+    def row(self, trajectory: Trajectory, step: str, stage: str, metric: str, score: Score, **more: Any) -> ScoreRow:
+        """One score of a trajectory, as a row of scores.jsonl."""
+        category = self.dataset.by_id[trajectory.question_id].category
+        return ScoreRow(self.variant, trajectory.question_id, trajectory.repeat, category, step, stage, metric,
+                        score.value, score.status, score.reason, **more)
+
+
+@dataclass(frozen=True)
+class FinalList:
+    """What the answer was written from: the context, else the only list there was, else the union of all steps."""
+
+    passages: tuple[Passage, ...]
+    stage: str
+    ranked: bool = True
+    cuttable: bool = True
+
+
+def final_list(trajectory: Trajectory) -> FinalList:
+    """The list "at the end". A union of several steps has no cut: position k+1 in it is nobody's rank."""
+    if trajectory.context is not None:
+        return FinalList(trajectory.context.passages, "context", trajectory.context.ranked)
+    lists = [step.outermost for step in trajectory.steps if step.outermost.error is None]
+    if len(lists) == 1:
+        return FinalList(lists[0].passages, lists[0].stage, lists[0].ranked)
+    union = {passage.id: passage for found in reversed(lists) for passage in reversed(found.passages)}
+    order = dict.fromkeys(passage.id for found in lists for passage in found.passages)
+    passages = tuple(union[passage_id] for passage_id in order)
+    return FinalList(passages, "union", all(found.ranked for found in lists), cuttable=not order)
