@@ -24,7 +24,10 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _CHUNK = re.compile(rf"[{_UNSPACED}][{_UNSPACED_MARKS}]*|[^\s{_UNSPACED}]+")
 
 _CLOSING = "\"'”’»)\\]」』）】"
-_END = re.compile(rf"[.!?…]+[{_CLOSING}]*(?=\s)|[。！？｡؟۔।॥]+[{_CLOSING}]*|\n+")
+_END = re.compile(rf"[.!?…]+[{_CLOSING}]*(?=\s)|[。！？｡؟۔।॥]+[{_CLOSING}]*"
+                  rf"|(?<=[{_UNSPACED}])[.!?．]+[{_CLOSING}]*(?=[{_UNSPACED}])|\n+")
+# What follows a quotation that ends with a full stop of its own, and still belongs to its sentence.
+_SAID = re.compile("と|って|[他她我你您]?[们們]?(?:[说說喊]|[问問答]道)|[\u3400-\u9fff]{2,3}[说說][，。]")
 _ABBREVIATIONS = frozenset((  # noqa: SIM905 - a list of 70 quoted words is no easier to read
     "mr mrs ms dr prof st vs e.g i.e inc ltd co jr sr fig al approx ca cf gen gov sen rep capt "
     "col lt sgt rev hon mt bzw z.b d.h u.a usw ggf vgl sog abs art p pp vol ed eds dept "
@@ -124,7 +127,9 @@ def _plain_number(token: str) -> str:
 
 def _ends_sentence(text: str, start: int, match: re.Match[str], cased: bool) -> bool:
     mark = match.group()
-    if not mark.startswith("."):
+    if mark[-1] in _CLOSING and mark[0] in "。！？" and _SAID.match(text, match.end()):
+        return False
+    if not mark.startswith(".") or re.match(f"[{_UNSPACED}]", text[match.end():match.end() + 1]):
         return True
     following = text[match.end():].lstrip()[:1]
     if cased and following.islower():  # in a text without capitals a small letter says nothing
