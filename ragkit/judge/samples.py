@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from ragkit.errors import DataError
+from ragkit.records.unseen import spelt_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,11 @@ class JudgeSample:
 
 
 def judge_text(text: str) -> str:
-    """The text as a judge is given it: lone surrogates, which no JSON request can carry, become U+FFFD.
+    """The text as a judge is given it: with every character in sight that a reader would not see.
 
-    >>> judge_text("a\\ud800b") == "a\\ufffdb"
-    True
+    Lone surrogates, which no JSON request can carry, become U+FFFD.
+
+    >>> judge_text("a\\ud800b") == "a\\ufffdb", judge_text("30\\u202e days")
+    (True, '30[U+202E] days')
     """
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return spelt_out(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))

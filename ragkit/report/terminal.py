@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ragkit.records.unseen import spelt_out
 from ragkit.report import labels, numbers, parts, rows, texts
 from ragkit.report.data import ReportData
 
@@ -69,7 +70,7 @@ class _Writer:
         self._encoding = encoding
 
     def safe(self, text: str) -> str:
-        return texts.encodable(texts.plain(text), self._encoding)
+        return texts.encodable(spelt_out(text), self._encoding)
 
     def line(self, text: str, style: str = "") -> Text:
         from rich.text import Text

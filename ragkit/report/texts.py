@@ -7,52 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
-from collections.abc import Callable
 from typing import Any
 
 from markupsafe import Markup, escape
 
-# Control, format, filler and tag characters, bidirectional overrides, lone surrogates, noncharacters.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
-)
-_JOINERS = "\u200c\u200d"
+from ragkit.records.unseen import UNSEEN, codepoint, replaced, spelt_out
+
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~])")
 _TRAIL = "…"
 SNIPPET = 240  # characters of a passage that are shown before "show whole text"
 _TYPOGRAPHY = str.maketrans({"–": "-", "—": "-", "…": "...", "·": "-", "×": "x", "→": "->", "’": "'"})
-
-
-def _replaced(text: str, plain: Callable[[str], str], badge: Callable[[str], str]) -> str:
-    """`text` with every unseen character through `badge` and all else through `plain`."""
-    parts, at = [], 0
-    for match in _UNSEEN.finditer(text):
-        if match[0] in _JOINERS and _joins(text, match.start()):
-            continue
-        parts += [plain(text[at : match.start()]), badge(match[0])]
-        at = match.end()
-    return "".join([*parts, plain(text[at:])])
-
-
-def _joins(text: str, at: int) -> bool:
-    """Whether a joiner does its work there: inside an emoji, or in a word of a script that needs it."""
-    around = text[at - 1 : at] + text[at + 1 : at + 2]
-    return len(around) == 2 and (
-        all("\u0600" <= character <= "\u1aff" for character in around)
-        or all(character == "\ufe0f" or unicodedata.category(character) in {"So", "Sk"} for character in around)
-    )
-
-
-def codepoint(character: str) -> str:
-    """The name of a code point.
-
-    >>> codepoint("\\u202e")
-    'U+202E'
-    """
-    return f"U+{ord(character):04X}"
 
 
 def visible(text: str) -> Markup:
@@ -61,27 +25,18 @@ def visible(text: str) -> Markup:
     >>> visible("<b>\\u200b")
     Markup('&lt;b&gt;<span class="codepoint">U+200B</span>')
     """
-    if not _UNSEEN.search(text):
+    if not UNSEEN.search(text):
         return escape(text)
-    safe = _replaced(
+    safe = replaced(
         text.replace("\r\n", "\n"), lambda part: str(escape(part)),
         lambda character: f'<span class="codepoint">{codepoint(character)}</span>',
     )
     return Markup(safe)  # noqa: S704  (every part of it was escaped above)
 
 
-def plain(text: str) -> str:
-    """Text on one or more lines for the console and for attributes, unseen characters as "[U+202E]".
-
-    >>> plain("a\\x1b[31m")
-    'a[U+001B][31m'
-    """
-    return _replaced(text.replace("\r\n", "\n"), lambda part: part, lambda character: f"[{codepoint(character)}]")
-
-
 def attribute(value: object) -> Markup:
     """A value as the content of an HTML attribute in double quotes."""
-    return escape(plain(str(value)))
+    return escape(spelt_out(str(value)))
 
 
 def markdown(text: object) -> str:
@@ -90,7 +45,7 @@ def markdown(text: object) -> str:
     >>> markdown("a | <b> [x](y)")
     'a \\\\| &lt;b&gt; \\\\[x\\\\](y)'
     """
-    line = " ".join(plain(str(text)).split())
+    line = " ".join(spelt_out(str(text)).split())
     line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "&#64;")
     return _MARKDOWN.sub(r"\\\1", line)
 
@@ -101,7 +56,7 @@ def code(text: object) -> str:
     >>> code("ndcg@5")
     '`ndcg@5`'
     """
-    line = " ".join(plain(str(text)).split())
+    line = " ".join(spelt_out(str(text)).split())
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{fence}{pad}{line}{pad}{fence}".replace("|", "\\|") if line else ""

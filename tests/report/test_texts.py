@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ragkit.records.unseen import codepoint, spelt_out
 from ragkit.report import texts
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
@@ -34,9 +35,9 @@ UNSEEN = "\u202e\u2066\u200b\u200f\u2028\u2029\ufeff\xad\x00\x1b\x85\ud800\u3164
 
 @pytest.mark.parametrize("character", UNSEEN)
 def test_what_cannot_be_seen_is_named(character):
-    name = texts.codepoint(character)
+    name = codepoint(character)
     assert str(texts.visible(f"a{character}b")) == f'a<span class="codepoint">{name}</span>b'
-    assert texts.plain(f"a{character}b") == f"a[{name}]b"
+    assert spelt_out(f"a{character}b") == f"a[{name}]b"
 
 
 @pytest.mark.parametrize("text", [
@@ -88,7 +89,7 @@ def test_code_spans_close_only_at_their_end(text):
 
 @given(ANY_TEXT, st.sampled_from(["ascii", "cp1252", "utf-8", "latin-1", "no-such-encoding"]))
 def test_a_console_of_any_encoding_takes_the_text(text, encoding):
-    text = texts.plain(text)
+    text = spelt_out(text)
     texts.encodable(text, encoding).encode("ascii" if encoding == "no-such-encoding" else encoding)
 
 
