@@ -10,7 +10,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +28,14 @@ CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, judge TEXT NOT NULL, 
     created REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS failures (key TEXT PRIMARY KEY, judge TEXT NOT NULL, metric TEXT NOT NULL,
     reason TEXT NOT NULL, raw TEXT, created REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS relevance (key TEXT NOT NULL, judge TEXT NOT NULL, question TEXT NOT NULL,
+    passage TEXT NOT NULL, grade INTEGER NOT NULL, carries TEXT NOT NULL, created REAL NOT NULL, pool TEXT NOT NULL,
+    text TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (key, question, passage)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS relevance_pool ON relevance (pool);
 """
+_GRADES = ("SELECT key, judge, question, passage, grade, carries, pool, text, reason FROM relevance "
+           "ORDER BY question, passage, key")
+_POOL = _GRADES.replace("ORDER", "WHERE pool = ? ORDER")
 
 
 class StoredVerdicts(NamedTuple):
@@ -37,6 +44,25 @@ class StoredVerdicts(NamedTuple):
     verdicts: tuple[Verdict, ...]
     undefined: str | None
     n_calls: int
+
+
+class StoredGrade(NamedTuple):
+    """The grade of one passage for one question. Rows of one `key` (the content and who judged it) have one grade.
+
+    `question` and `passage` are ids; a content that was met under several ids has a row for each. `pool` is what the
+    passages judged for one question by one judge have in common, `text` the hash of the passage's text, `carries` the
+    numbers (from 1) of the reference answer's statements that it carries.
+    """
+
+    key: str
+    judge: str
+    question: str
+    passage: str
+    grade: int
+    carries: tuple[int, ...]
+    pool: str
+    text: str
+    reason: str = ""
 
 
 class JudgementStore:
@@ -104,6 +130,23 @@ class JudgementStore:
         """Why a judgement failed, and the raw reply; None where it did not, or was mended since."""
         row = self._one("SELECT reason, raw FROM failures WHERE key = ?", key)
         return None if row is None else (str(row[0]), None if row[1] is None else str(row[1]))
+
+    def keep_grades(self, grades: Iterable[StoredGrade]) -> None:
+        """Keeps grades, in one commit; the first one of a key, a question id and a passage id stays."""
+        now = time.time()
+        rows = [(g.key, g.judge, _text(g.question), _text(g.passage), g.grade, json.dumps(g.carries), now, g.pool, g.text,
+                 _text(g.reason)) for g in grades]
+        with self._lock:
+            self._base.execute("BEGIN IMMEDIATE")
+            self._base.executemany("INSERT OR IGNORE INTO relevance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._base.execute("COMMIT")
+
+    def grades(self, pool: str | None = None) -> list[StoredGrade]:
+        """The grades of one pool, or all, in the order of their ids."""
+        with self._lock:
+            rows = self._base.execute(_GRADES if pool is None else _POOL, () if pool is None else (pool,)).fetchall()
+        return [StoredGrade(key, judge, question, passage, grade, tuple(json.loads(carries)), own, text, reason)
+                for key, judge, question, passage, grade, carries, own, text, reason in rows]
 
     def note(self, name: str) -> str | None:
         """A small fact kept with the judgements, such as the fingerprint of the embedding model."""
