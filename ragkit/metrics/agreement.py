@@ -1,15 +1,115 @@
-"""How far two raters agree: Cohen's kappa, plain or weighted. Pure statistics: what a rater is lives elsewhere."""
+"""How far two raters agree: kappa, AUROC, balanced accuracy, confusion, each with an interval that resamples questions.
+
+Pure statistics: who the raters are and where their labels come from lives elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
 from ragkit.errors import DataError
 
 Weights = Literal["linear", "quadratic"]
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+ONE_CLASS = "the labels are all of one class"
+ONE_RATING = "both gave one and the same rating throughout"
+NOTHING = "nothing to compare"
+_CELLS_AT_ONCE = 4_000_000  # bounds the memory of the resampling to some 100 MB
+_MOST_UNDEFINED = 0.1  # of the resamples: with more, an interval would describe the fortunate ones
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A statistic with its 95 % percentile bootstrap interval.
+
+    value None: undefined, for `reason`. low and high None: no interval, where a single question or too few labels of
+    a class leave none.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """How often the first rater said `levels[i]` where the second said `levels[j]`: counts[i][j]."""
+
+    levels: tuple[float, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+
+class Resampling:
+    """Draws of questions with replacement: rows that share a question are drawn together.
+
+    `groups` names the question of each row; without it each row stands for itself. The same arguments give the same
+    draws, so that figures of several judges on the same rows may be compared.
+    """
+
+    def __init__(self, n_rows: int, groups: Sequence[Hashable] | None = None, seed: int = 0,
+                 resamples: int = 2000) -> None:
+        if groups is not None and len(groups) != n_rows:
+            raise DataError(f"groups: expected the question of each of {n_rows} rows, got {len(groups)}")
+        if resamples < 1:
+            raise DataError(f"resamples: expected at least 1, got {resamples}")
+        known: dict[Hashable, int] = {}
+        self.group = np.array([known.setdefault(g, len(known)) for g in (groups or range(n_rows))], dtype=np.int64)
+        self.n_groups = len(known)
+        self._seed, self._resamples = seed & (2**64 - 1), resamples
+
+    def of_rows(self, value: float | None, reason: str, statistic: Callable[[_Array], _Array]) -> Figure:
+        """The figure of a statistic that is computed from how often each row was drawn, a line a resample."""
+        rows = max(1, _CELLS_AT_ONCE // max(len(self.group), 1))
+
+        def drawn() -> Iterator[_Array]:
+            random = np.random.default_rng(self._seed)
+            for done in range(0, self._resamples, rows):
+                count = min(rows, self._resamples - done)
+                picks = random.integers(0, self.n_groups, size=(count, self.n_groups), dtype=np.int32)
+                flat = (picks + np.arange(count, dtype=np.int64)[:, None] * self.n_groups).ravel()
+                times = np.bincount(flat, minlength=count * self.n_groups).reshape(count, self.n_groups)
+                yield statistic(times[:, self.group])
+
+        return self._figure(value, reason, drawn)
+
+    def of_tables(self, places: _Array, shape: tuple[int, int], reason: str,
+                  statistic: Callable[[_Array], _Array]) -> Figure:
+        """The figure of a statistic of a table of counts; `places` is the cell of each row in it, laid flat.
+
+        Questions with the same table of their own are interchangeable, so that few numbers need drawing.
+        """
+        if not len(places):
+            return Figure(None, reason=NOTHING)
+        cells = shape[0] * shape[1]
+        counted = np.bincount(self.group * cells + places, minlength=self.n_groups * cells)
+        kinds, many = np.unique(counted.reshape(self.n_groups, cells), axis=0, return_counts=True)
+        whole = float(statistic((many @ kinds).reshape(1, *shape).astype(np.float64))[0])
+
+        def drawn() -> Iterator[_Array]:
+            random = np.random.default_rng(self._seed)
+            times = random.multinomial(self.n_groups, many / self.n_groups, size=self._resamples)
+            yield statistic((times @ kinds).reshape(-1, *shape).astype(np.float64))
+
+        return self._figure(None if np.isnan(whole) else whole, reason, drawn)
+
+    def _figure(self, value: float | None, reason: str, drawn: Callable[[], Iterator[_Array]]) -> Figure:
+        if value is None:
+            return Figure(None, reason=reason)
+        if self.n_groups < 2:
+            return Figure(value, reason="one question gives no interval")
+        values = np.concatenate(list(drawn()))
+        missing = np.isnan(values)
+        if missing.mean() > _MOST_UNDEFINED:
+            return Figure(value, reason="too few labels of one class for an interval")
+        low, high = np.quantile(values[~missing], (0.025, 0.975))
+        return Figure(value, float(low), float(high))
 
 
 def cohen_kappa(a: Sequence[float], b: Sequence[float], weights: Weights | None = None) -> float | None:
@@ -27,17 +127,183 @@ def cohen_kappa(a: Sequence[float], b: Sequence[float], weights: Weights | None 
     >>> cohen_kappa([1, 1], [1, 1]) is None
     True
     """
+    table = confusion(a, b)
+    if not table.levels:
+        return None
+    found = float(_kappas(np.array(table.counts, np.float64)[None], _costs(table.levels, weights))[0])
+    return None if np.isnan(found) else found
+
+
+def auroc(positive: Sequence[bool | float], scores: Sequence[float]) -> float | None:
+    """The chance that a positive thing scores above a negative one, ties as a half; None where a class is empty.
+
+    >>> auroc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
+    0.875
+    """
+    truth, begins = _ranked(positive, scores)
+    if not len(truth):
+        return None
+    found = float(_areas(truth[None], (~truth)[None], begins)[0])
+    return None if np.isnan(found) else found
+
+
+def balanced_accuracy(positive: Sequence[bool | float], decided: Sequence[bool | float]) -> float | None:
+    """The mean of the shares of positives and of negatives that were decided right; None where a class is empty.
+
+    >>> balanced_accuracy([1, 1, 1, 0], [1, 1, 0, 0])
+    0.8333333333333333
+    """
+    found = float(_balanced(np.bincount(_cells(positive, decided), minlength=4).reshape(1, 2, 2))[0])
+    return None if np.isnan(found) else found
+
+
+def confusion(a: Sequence[float], b: Sequence[float]) -> Confusion:
+    """The table of two lists of ratings, over all values that either of them holds, in ascending order.
+
+    >>> confusion([0, 1, 1], [0, 1, 5])
+    Confusion(levels=(0.0, 1.0, 5.0), counts=((1, 0, 0), (0, 1, 1), (0, 0, 0)))
+    """
+    levels, places = _places(a, b)
+    size = len(levels)
+    table = np.bincount(places, minlength=size * size).reshape(size, size)
+    return Confusion(tuple(levels.tolist()), tuple(map(tuple, table.tolist())))
+
+
+def rating_figures(a: Sequence[float], b: Sequence[float], weights: Weights | None,
+                   rows: Resampling) -> dict[str, Figure]:
+    """Figures of two lists of ratings on one scale: "exact" (the share of equal ratings), "kappa", and the weighted
+    kappa as "kappa_linear" or "kappa_quadratic" where weights are named.
+
+    >>> figures = rating_figures([0, 1, 2, 2], [0, 1, 2, 1], "quadratic", Resampling(4))
+    >>> {name: round(figure.value, 3) for name, figure in figures.items()}
+    {'exact': 0.75, 'kappa': 0.636, 'kappa_quadratic': 0.8}
+    """
+    levels, places = _places(a, b)
+    shape = (len(levels), len(levels))
+    found = {"exact": rows.of_tables(places, shape, NOTHING, _equal)}
+    for kind in dict.fromkeys((None, weights)):
+        statistic = partial(_kappas, cost=_costs(levels, kind))
+        found[f"kappa_{kind}" if kind else "kappa"] = rows.of_tables(places, shape, ONE_RATING, statistic)
+    return found
+
+
+def decision_figures(positive: Sequence[bool | float], decided: Sequence[bool | float],
+                     rows: Resampling) -> dict[str, Figure]:
+    """Figures of yes-or-no decisions against labels: "balanced_accuracy", its two halves "sensitivity" (of the
+    positives) and "specificity" (of the negatives), "exact" and "kappa".
+
+    >>> figures = decision_figures([1, 1, 1, 0], [1, 1, 0, 0], Resampling(4))
+    >>> {name: round(figure.value, 3) for name, figure in figures.items()}
+    {'balanced_accuracy': 0.833, 'sensitivity': 0.667, 'specificity': 1.0, 'exact': 0.75, 'kappa': 0.5}
+    """
+    places = _cells(positive, decided)
+    statistics: Mapping[str, tuple[Callable[[_Array], _Array], str]] = {
+        "balanced_accuracy": (_balanced, ONE_CLASS),
+        "sensitivity": (lambda tables: _right(tables, 1), "no positive label"),
+        "specificity": (lambda tables: _right(tables, 0), "no negative label"),
+        "exact": (_equal, NOTHING),
+        "kappa": (partial(_kappas, cost=1 - np.eye(2)), ONE_RATING),
+    }
+    return {name: rows.of_tables(places, (2, 2), reason, statistic) for name, (statistic, reason) in statistics.items()}
+
+
+def score_figures(positive: Sequence[bool | float], scores: Sequence[float], rows: Resampling) -> dict[str, Figure]:
+    """Figures of scores against yes-or-no labels: "auroc", and "base_rate", the share of positive labels.
+
+    >>> figures = score_figures([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8], Resampling(4))
+    >>> figures["auroc"].value, figures["base_rate"].value
+    (0.875, 0.5)
+    """
+    base_rate = rows.of_tables(_cells(positive, positive), (2, 2), NOTHING,
+                               lambda tables: tables[:, 1, 1] / tables.sum(axis=(1, 2)))
+    return {"auroc": _area_figure(positive, scores, rows), "base_rate": base_rate}
+
+
+def _area_figure(positive: Sequence[bool | float], scores: Sequence[float], rows: Resampling) -> Figure:
+    truth, begins = _ranked(positive, scores)
+    order = np.argsort(np.asarray(scores, np.float64), kind="stable")
+    if len(begins) * rows.n_groups > _CELLS_AT_ONCE // 100:
+
+        def areas(times: _Array) -> _Array:
+            times = times[:, order]
+            return _areas(times * truth, times * ~truth, begins)
+
+        return rows.of_rows(auroc(positive, scores), ONE_CLASS, areas)
+    level = np.searchsorted(begins, np.arange(len(truth)), side="right") - 1  # few different scores: a table of them
+    places = np.empty(len(truth), np.int64)
+    places[order] = truth * len(begins) + level
+    each = np.arange(len(begins))
+    return rows.of_tables(places, (2, len(begins)), ONE_CLASS, lambda tables: _areas(tables[:, 1], tables[:, 0], each))
+
+
+def _same_length(a: Sequence[Any], b: Sequence[Any]) -> None:
     if len(a) != len(b):
-        raise DataError(f"kappa: expected two ratings of each thing, got {len(a)} and {len(b)}")
+        raise DataError(f"agreement: expected two ratings of each thing, got {len(a)} and {len(b)}")
+
+
+def _places(a: Sequence[float], b: Sequence[float]) -> tuple[_Array, _Array]:
+    """The values that occur, ascending, and the cell of each pair in the table of them."""
+    _same_length(a, b)
+    both = np.concatenate([np.asarray(a, np.float64), np.asarray(b, np.float64)])
+    levels, places = np.unique(both, return_inverse=True)
+    return levels, places[:len(a)] * len(levels) + places[len(a):]
+
+
+def _costs(levels: Sequence[float] | _Array, weights: Weights | None) -> _Array:
     if weights not in {None, "linear", "quadratic"}:
         raise DataError(f"kappa: expected weights None, 'linear' or 'quadratic', got {weights!r}")
-    if not len(a):
-        return None
-    levels, places = np.unique(np.concatenate([np.asarray(a, np.float64), np.asarray(b, np.float64)]),
-                               return_inverse=True)
-    size, count = len(levels), len(a)
-    table = np.bincount(places[:count] * size + places[count:], minlength=size * size).reshape(size, size)
-    distance = np.abs(levels[:, None] - levels[None, :])
-    cost = (distance > 0).astype(np.float64) if weights is None else distance if weights == "linear" else distance**2
-    by_chance = float((cost * np.outer(table.sum(axis=1), table.sum(axis=0))).sum()) / count
-    return 1 - float((cost * table).sum()) / by_chance if by_chance else None
+    values = np.asarray(levels, np.float64)
+    distance = np.abs(values[:, None] - values[None, :])
+    if weights is None:
+        return (distance > 0).astype(np.float64)
+    return distance if weights == "linear" else distance**2
+
+
+def _kappas(tables: _Array, cost: _Array) -> _Array:
+    """Kappa of each table of counts; NaN where chance leaves no room for a disagreement."""
+    chance = np.einsum("ri,ij,rj->r", tables.sum(axis=2), cost, tables.sum(axis=1))
+    return 1 - _ratio(np.einsum("ij,rij->r", cost, tables) * tables.sum(axis=(1, 2)), chance)
+
+
+def _equal(tables: _Array) -> _Array:
+    return _ratio(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
+
+
+def _right(tables: _Array, level: int) -> _Array:
+    """Of what the first rater put on this level: the share that the second put there, too."""
+    return _ratio(tables[:, level, level], tables[:, level].sum(axis=1))
+
+
+def _balanced(tables: _Array) -> _Array:
+    balanced: _Array = (_right(tables, 0) + _right(tables, 1)) / 2
+    return balanced
+
+
+def _cells(positive: Sequence[bool | float], decided: Sequence[bool | float]) -> _Array:
+    _same_length(positive, decided)
+    cells: _Array = 2 * np.asarray(positive, np.bool_).astype(np.int64) + np.asarray(decided, np.bool_)
+    return cells
+
+
+def _ranked(positive: Sequence[bool | float], scores: Sequence[float]) -> tuple[_Array, _Array]:
+    """The labels in the order of their scores, and where each run of equal scores begins."""
+    _same_length(positive, scores)
+    values = np.asarray(scores, np.float64)
+    if not np.all(np.isfinite(values)):
+        raise DataError("agreement: expected finite scores")
+    order = np.argsort(values, kind="stable")
+    begins = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)
+    return np.asarray(positive, np.bool_)[order], begins
+
+
+def _areas(positive: _Array, negative: _Array, begins: _Array) -> _Array:
+    """AUROC of each line of weights, columns in the order of the scores."""
+    high = np.add.reduceat(positive, begins, axis=1, dtype=np.float64)
+    low = np.add.reduceat(negative, begins, axis=1, dtype=np.float64)
+    below = np.cumsum(low, axis=1) - low
+    return _ratio((high * (below + low / 2)).sum(axis=1), high.sum(axis=1) * low.sum(axis=1))
+
+
+def _ratio(above: _Array, beneath: _Array) -> _Array:
+    result: _Array = np.divide(above, beneath, out=np.full(np.shape(beneath), np.nan), where=beneath > 0)
+    return result
