@@ -3,116 +3,18 @@
 from __future__ import annotations
 
 import copy
-import os
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from ragkit.errors import DataError
+from ragkit.sections import AppSection, DatasetSection, JudgeSection, PipelineSection, Section
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class DatasetSection(_Section):
-    """Where the questions lie: a folder in BEIR's form, a CSV, TSV, JSON Lines file, or "irds:ID"."""
-
-    path: str
-    split: str = "test"
-    columns: dict[str, str] = Field(default_factory=dict)
-
-    @field_validator("path")
-    @classmethod
-    def _with_environment(cls, value: str) -> str:
-        """${NAME} and ${NAME:-default} stand for environment variables, so that one file serves several machines."""
-
-        def known(match: re.Match[str]) -> str:
-            found = os.environ.get(match.group(1)) or match.group(2)
-            if found is None:
-                raise ValueError(f"the environment variable {match.group(1)} is not set")
-            return found
-
-        return re.sub(r"\$\{(\w+)(?::-([^}]*))?\}", known, value)
-
-
-class ChunkingSection(_Section):
-    """Cut documents into chunks of about `size` characters; without it a document is one passage."""
-
-    size: int | None = Field(default=None, ge=50)
-    overlap: int = Field(default=0, ge=0)
-
-
-class ChromaSection(_Section):
-    """Where the vectors lie: a folder (path) or a server (url); `attach` uses an existing collection read-only."""
-
-    path: str | None = None
-    url: str | None = None
-    collection: str | None = None
-    attach: bool = False
-
-
-class AgentSection(_Section):
-    """none: one search. iterative: searches again with what was found. tools: a LangGraph agent with a search tool."""
-
-    kind: Literal["none", "iterative", "tools"] = "none"
-    max_steps: int = Field(default=3, ge=1)
-
-
-class PipelineSection(_Section):
-    """A pipeline of ragkit's own."""
-
-    chunking: ChunkingSection = ChunkingSection()
-    embedding: str = "minilm"
-    retriever: Literal["dense", "lexical", "hybrid"] = "hybrid"
-    k: int = Field(default=10, ge=1)
-    candidates: int = Field(default=50, ge=1)
-    rrf_k: int = Field(default=60, ge=1)
-    reranker: str | None = None
-    rerank_threshold: float | None = None
-    context_k: int | None = Field(default=None, ge=1)
-    generator: str | None = "extractive"
-    agent: AgentSection = AgentSection()
-    chroma: ChromaSection = ChromaSection()
-
-
-class AppSection(_Section):
-    """The user's own app: `call` names a function that builds it; the result is called with each question's text."""
-
-    call: str
-    args: dict[str, Any] = Field(default_factory=dict)
-    to_input: str | None = None
-    to_answer: str | None = None
-    retries: int = Field(default=0, ge=0)
-
-    @field_validator("call", "to_input", "to_answer")
-    @classmethod
-    def _module_and_name(cls, value: str | None) -> str | None:
-        if value is not None and value.count(":") != 1:
-            raise ValueError(f"expected package.module:name, got {value!r}")
-        return value
-
-
-class JudgeSection(_Section):
-    """Who judges, and the limits on asking."""
-
-    model: str | None = None
-    url: str | None = None
-    embeddings: str = "minilm"
-    concurrency: int = Field(default=16, ge=1)
-    timeout: float = Field(default=60.0, gt=0)
-    rpm: int | None = Field(default=None, ge=1)
-    tpm: int | None = Field(default=None, ge=1)
-    max_calls: int | None = Field(default=None, ge=0)
-    budget: float | None = Field(default=None, ge=0)
-    frozen: bool = False
-
-
-class Experiment(_Section):
+class Experiment(Section):
     """One experiment: a data set, one app or pipeline, what its variants change, and what is measured."""
 
     name: str = "experiment"
@@ -190,6 +92,37 @@ def load_experiment(path: str | Path) -> Experiment:
     return experiment
 
 
+def judge_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """The words of --judge-option as settings: NAME=VALUE, the value in YAML, the name one of the file's under judge.
+
+    >>> judge_options(["temperature=null", "max_tokens=4096", "extra_body.top_k=1"])
+    {'temperature': None, 'max_tokens': 4096, 'extra_body': {'top_k': 1}}
+    """
+    raw: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise DataError(f"--judge-option {pair!r}: expected NAME=VALUE")
+        section, dot, inner = name.partition(".")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            value = text
+        if section == "headers":
+            value = text
+        if dot:
+            raw.setdefault(section, {})[inner] = value
+        else:
+            raw[name] = value
+    own = [name for name in ("model", "url") if name in raw]
+    if own:
+        raise DataError(f"--judge-option {own[0]}: expected --judge and --judge-url for this")
+    try:
+        return JudgeSection.model_validate(raw).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        raise DataError(f"--judge-option: {_first_problem(error, JudgeSection)}") from None
+
+
 def resolve_variant(experiment: Experiment, name: str | None, where: str = "experiment") -> Experiment:
     """The experiment with the changes of one variant laid over its base; `name` None is the base itself."""
     if name is None:
@@ -229,12 +162,12 @@ def _checked(raw: Mapping[str, Any], where: str) -> Experiment:
         raise DataError(f"{where}: {_first_problem(error)}") from None
 
 
-def _first_problem(error: ValidationError) -> str:
+def _first_problem(error: ValidationError, root: type[BaseModel] = Experiment) -> str:
     problems = error.errors(include_url=False)
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     place = ".".join(str(part) for part in first["loc"]) or "experiment"
     if first["type"] == "extra_forbidden":
-        text = f"unknown key {place!r}; {_known_keys(first['loc'])}"
+        text = f"unknown key {place!r}; {_known_keys(first['loc'], root)}"
     elif first["type"] == "missing":
         text = f"the key {place!r} is missing"
     else:
@@ -244,14 +177,14 @@ def _first_problem(error: ValidationError) -> str:
     return text + (f" (and {len(problems) - 1} more)" if len(problems) > 1 else "")
 
 
-def _known_keys(location: tuple[int | str, ...]) -> str:
+def _known_keys(location: tuple[int | str, ...], root: type[BaseModel]) -> str:
     import difflib
 
-    section: Any = Experiment
+    section: Any = root
     for part in location[:-1]:
         annotation = section.model_fields[str(part)].annotation
         options = [annotation, *getattr(annotation, "__args__", ())]
-        section = next((o for o in options if isinstance(o, type) and issubclass(o, BaseModel)), Experiment)
+        section = next((o for o in options if isinstance(o, type) and issubclass(o, BaseModel)), root)
     known = list(section.model_fields)
     near = difflib.get_close_matches(str(location[-1]), known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ragkit.config import load_experiment, resolve_variant
+from ragkit.cli.experiment import ExperimentRun
+from ragkit.config import judge_options, load_experiment, resolve_variant
 from ragkit.errors import DataError
 
 
@@ -94,3 +95,41 @@ def test_paths_may_hold_environment_variables(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("RAGKIT_TEST_DATA", "elsewhere")
     assert load_experiment(written(tmp_path, text)).dataset.path == "elsewhere/cranfield"
     assert "RAGKIT_UNSET is not set" in refused(tmp_path, "dataset: ${RAGKIT_UNSET}/x\npipeline: {}")
+
+
+def test_how_a_judge_is_asked_stands_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENANT", "t1")
+    judge = """
+judge:
+  model: m
+  url: http://127.0.0.1:9/v1
+  temperature: null
+  max_tokens: 4096
+  reasoning_effort: low
+  key_variable: MY_KEY
+  attempts: 9
+  headers: {X-Tenant: "${TENANT}"}
+  extra_body: {top_k: 1}
+"""
+    path = tmp_path / "e.yaml"
+    path.write_text("dataset: sample\npipeline: {}\n" + judge, encoding="utf-8")
+    opened = ExperimentRun(path, tmp_path / "out", None, None)
+    (variant,) = opened.variants()
+    given = opened.judge(variant, None, None, {"options": ["extra_body.seed=7", "max_tokens=99"], "attempts": None})
+    settings = given["judge_settings"]
+    assert (given["judge"], given["judge_url"]) == ("m", "http://127.0.0.1:9/v1")
+    assert (settings.temperature, settings.max_tokens, settings.reasoning_effort) == (None, 99, "low")
+    assert (settings.key_variable, settings.attempts) == ("MY_KEY", 9)
+    assert dict(settings.headers) == {"X-Tenant": "t1"}
+    assert dict(settings.extra_body) == {"top_k": 1, "seed": 7}
+
+
+@pytest.mark.parametrize(("word", "part"), [
+    ("max_token=5", "did you mean 'max_tokens'"), ("attempts=none", "attempts"), ("attempts", "expected NAME=VALUE"),
+    ("model=x", "expected --judge"), ("temperature=-1", "temperature"),
+])
+def test_a_wrong_judge_option_is_named(word: str, part: str) -> None:
+    with pytest.raises(DataError) as caught:
+        judge_options([word])
+    assert part in str(caught.value)
+    assert "--judge-option" in str(caught.value)

@@ -36,6 +36,14 @@ JudgeUrl = Annotated[
                              "environment.")
 ]
 Embeddings = Annotated[str | None, typer.Option("--judge-embeddings", help="Embeddings for answer relevancy.")]
+KeyVariable = Annotated[
+    str | None, typer.Option("--judge-key-variable", help="The environment variable that holds the judge's key.")
+]
+JudgeOption = Annotated[
+    list[str] | None,
+    typer.Option("--judge-option", metavar="NAME=VALUE", help="How the judge is asked: temperature, max_tokens, "
+                 "reasoning_effort, attempts, headers.NAME, extra_body.NAME ... (repeatable)."),
+]
 Store = Annotated[Path | None, typer.Option("--store", help="The judgement store; by default in the run folder.")]
 Budget = Annotated[float | None, typer.Option("--budget", min=0, help="Most money the judge may cost.")]
 MaxCalls = Annotated[int | None, typer.Option("--max-calls", min=0, help="Most calls of the judge.")]
@@ -52,14 +60,22 @@ Imports = Annotated[
 Variant = Annotated[str | None, typer.Option("--variant", help="Name of the variant; by default the folder's name.")]
 
 
-def judge_settings(base: JudgeSettings | None = None, **flags: Any) -> JudgeSettings:
-    """The settings with the flags that were given laid over them."""
+def judge_settings(base: JudgeSettings | None = None, options: list[str] | None = None, **flags: Any) -> JudgeSettings:
+    """The settings with the flags that were given laid over them; `options` are the words of --judge-option."""
     from dataclasses import replace
 
     from ragkit.judge.settings import JudgeSettings
 
     given = {name: value for name, value in flags.items() if value is not None and value is not False}
-    return replace(base or JudgeSettings(), **given)
+    base = base or JudgeSettings()
+    if options:
+        from ragkit.config import judge_options
+
+        named = judge_options(options)
+        for name in ("headers", "extra_body"):
+            named.update({name: {**getattr(base, name), **named[name]}} if name in named else {})
+        given = {**named, **given}
+    return replace(base, **given)
 
 
 @contextmanager

@@ -22,10 +22,10 @@ def demo(
 ) -> None:
     """Evaluate a small RAG agent on the built-in sample and write the report."""
     from ragkit.cli.experiment import build_own_pipeline
-    from ragkit.config import AgentSection, PipelineSection
     from ragkit.evaluation.evaluate import aevaluate, run_async
     from ragkit.records.readers import load_dataset
     from ragkit.sample import sample_folder
+    from ragkit.sections import AgentSection, PipelineSection
 
     section = PipelineSection(
         retriever="hybrid", k=5, candidates=12, reranker="maxsim", context_k=5, generator="extractive",

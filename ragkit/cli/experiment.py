@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragkit.cli import common
-from ragkit.config import AppSection, Experiment, PipelineSection, load_experiment, resolve_variant
+from ragkit.config import Experiment, load_experiment, resolve_variant
 from ragkit.errors import DataError
 from ragkit.evaluation.apps import load_app, load_object
 from ragkit.evaluation.runfolder import safe_name
 from ragkit.records.questions import Dataset, Document
 from ragkit.records.readers import load_dataset
+from ragkit.sections import AppSection, PipelineSection
 
 if TYPE_CHECKING:
-    from ragkit.judge.settings import JudgeSettings
     from ragkit.pipeline.build import PartCache
 
 
@@ -92,13 +92,11 @@ class ExperimentRun:
 
     def judge(self, variant: Variant, judge: str | None, url: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
         """Who judges: the flags go before the file. All variants share one store in the out folder."""
+        from ragkit.judge.settings import JudgeSettings
+
         section = variant.experiment.judge
-        settings: JudgeSettings = common.judge_settings(
-            None, embeddings=section.embeddings, concurrency=section.concurrency, timeout=section.timeout,
-            rpm=section.rpm, tpm=section.tpm, max_calls=section.max_calls, budget=section.budget,
-            frozen=section.frozen, store=self.out / "judgements.sqlite",
-        )
-        settings = common.judge_settings(settings, **flags)
+        own = section.model_dump(exclude_unset=True, exclude={"model", "url"})
+        settings = common.judge_settings(JudgeSettings(**{"store": self.out / "judgements.sqlite", **own}), **flags)
         chosen = judge if judge or url else section.model
         return {"judge": chosen, "judge_url": url if judge or url else section.url, "judge_settings": settings}
 

@@ -24,6 +24,8 @@ def run(
     judge: common.Judge = None,
     judge_url: common.JudgeUrl = None,
     judge_embeddings: common.Embeddings = None,
+    judge_key_variable: common.KeyVariable = None,
+    judge_option: common.JudgeOption = None,
     store: common.Store = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
@@ -46,7 +48,8 @@ def run(
 
     opened = ExperimentRun(experiment, out, limit, seed)
     variants = opened.variants(only)
-    flags = {"embeddings": judge_embeddings, "store": store, "budget": budget, "max_calls": max_calls,
+    flags = {"embeddings": judge_embeddings, "key_variable": judge_key_variable, "options": judge_option,
+             "store": store, "budget": budget, "max_calls": max_calls,
              "concurrency": concurrency, "timeout": timeout, "rpm": rpm, "tpm": tpm, "frozen": frozen}
     if dry_run:
         for variant in variants:

@@ -18,6 +18,8 @@ def score(
     judge: common.Judge = None,
     judge_url: common.JudgeUrl = None,
     judge_embeddings: common.Embeddings = None,
+    judge_key_variable: common.KeyVariable = None,
+    judge_option: common.JudgeOption = None,
     store: common.Store = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
@@ -49,7 +51,8 @@ def score(
     arguments = {"level": level, "limit": limit, "seed": seed or 0, "split": split, "columns": columns(column),
                  "all_questions": all_questions, "variant": variant, "include_text": not no_text}
     settings = common.judge_settings(
-        embeddings=judge_embeddings, store=store, budget=budget, max_calls=max_calls, concurrency=concurrency,
+        embeddings=judge_embeddings, key_variable=judge_key_variable, options=judge_option,
+        store=store, budget=budget, max_calls=max_calls, concurrency=concurrency,
         timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
     )
     if dry_run:

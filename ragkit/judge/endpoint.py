@@ -41,6 +41,11 @@ class OpenAIEndpoint:
         return self.model
 
     @property
+    def key_variable(self) -> str:
+        """The environment variable that holds the key."""
+        return self.settings.key_variable or "OPENAI_API_KEY"
+
+    @property
     def where(self) -> str:
         parts = urlsplit(self.url)  # a user name and password in the URL are not for messages
         host = parts.hostname or ""
@@ -54,10 +59,10 @@ class OpenAIEndpoint:
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[OpenAIConnection]:
-        key = os.environ.get(self.settings.key_variable, "").strip()
+        key = os.environ.get(self.key_variable, "").strip()
         if not key and self.url.startswith(OPENAI_URL):
             raise JudgeError(f"judge {self.model}: no key for {self.where}; set the environment variable "
-                             f"{self.settings.key_variable}")
+                             f"{self.key_variable}")
         headers = {**self.settings.headers, **({"Authorization": f"Bearer {key}"} if key else {})}
         loopback = (urlsplit(self.url).hostname or "") in _LOOPBACK
         connector = aiohttp.TCPConnector(limit=self.settings.concurrency, ttl_dns_cache=300)
@@ -126,7 +131,7 @@ class OpenAIConnection:
             raise self._network_fault(error) from error
         if status >= 300:
             sent = frozenset(body) | ({"system"} if any(m["role"] == "system" for m in body["messages"]) else set())
-            variable = self.endpoint.settings.key_variable
+            variable = self.endpoint.key_variable
             hint = (f"the key in the environment variable {variable} was sent" if self.key else
                     f"no key was sent: set the environment variable {variable}")
             fault = classify(status, headers, text, sent, where, hint)

@@ -16,14 +16,16 @@ class JudgeSettings:
     """What may be set about a judge. Times are in seconds, `price` in money per million tokens (in, out).
 
     `store` None keeps the judgements in memory only. `frozen` allows no new call. `max_calls` counts every request
-    that is sent, `budget` money: neither is ever overrun. `temperature` None is not sent. `key_variable` names the
-    environment variable of the key. `embeddings` is what ragkit.models.embeddings.load_embedder takes.
+    that is sent, `budget` money: neither is ever overrun. `temperature` None is not sent, nor is `reasoning_effort`.
+    `key_variable` names the environment variable of the key, by default the provider's own. `extra_body` is more of
+    the request: fields of the JSON body at an endpoint, arguments of the class for a LangChain model. `embeddings`
+    is what ragkit.models.embeddings.load_embedder takes.
     """
 
     store: Path | None = None
     concurrency: int = 16
     timeout: float = 60.0
-    attempts: int = 6  # requests for one reply while the server fails; a third of them may time out
+    attempts: int = 6  # requests for one reply while the server fails; half of them may time out
     reasks: int = 2  # further questions when a reply cannot be read or holds no offered verdict
     backoff: float = 0.5  # the first wait; doubled each time, up to 30 s
     rate_limit_wait: float = 600.0  # how long one call may wait for a rate limit in all
@@ -37,7 +39,8 @@ class JudgeSettings:
     temperature: float | None = 0.0
     max_tokens: int = 2048
     largest_max_tokens: int = 16_384  # how far a truncated reply is asked again with more room
-    key_variable: str = "OPENAI_API_KEY"
+    reasoning_effort: str | None = None
+    key_variable: str | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     extra_body: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
