@@ -1,11 +1,11 @@
-"""How far two raters agree: kappa, AUROC, balanced accuracy, confusion, each with an interval that resamples questions.
+"""How far two raters agree: kappa, AUROC, balanced accuracy, confusion, each with an interval.
 
-Pure statistics: who the raters are and where their labels come from lives elsewhere.
+Pure statistics: who the raters are and where their labels come from lives elsewhere; the intervals in resampling.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -13,29 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from ragkit.errors import DataError
+from ragkit.metrics.resampling import CELLS_AT_ONCE, NOTHING, Array, Figure, Resampling
 
 Weights = Literal["linear", "quadratic"]
-_Array = np.ndarray[Any, np.dtype[Any]]
 
 ONE_CLASS = "the labels are all of one class"
 ONE_RATING = "both gave one and the same rating throughout"
-NOTHING = "nothing to compare"
-_CELLS_AT_ONCE = 4_000_000  # bounds the memory of the resampling to some 100 MB
-_MOST_UNDEFINED = 0.1  # of the resamples: with more, an interval would describe the fortunate ones
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A statistic with its 95 % percentile bootstrap interval.
-
-    value None: undefined, for `reason`. low and high None: no interval, where a single question or too few labels of
-    a class leave none.
-    """
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,72 +27,6 @@ class Confusion:
 
     levels: tuple[float, ...]
     counts: tuple[tuple[int, ...], ...]
-
-
-class Resampling:
-    """Draws of questions with replacement: rows that share a question are drawn together.
-
-    `groups` names the question of each row; without it each row stands for itself. The same arguments give the same
-    draws, so that figures of several judges on the same rows may be compared.
-    """
-
-    def __init__(self, n_rows: int, groups: Sequence[Hashable] | None = None, seed: int = 0,
-                 resamples: int = 2000) -> None:
-        if groups is not None and len(groups) != n_rows:
-            raise DataError(f"groups: expected the question of each of {n_rows} rows, got {len(groups)}")
-        if resamples < 1:
-            raise DataError(f"resamples: expected at least 1, got {resamples}")
-        known: dict[Hashable, int] = {}
-        self.group = np.array([known.setdefault(g, len(known)) for g in (groups or range(n_rows))], dtype=np.int64)
-        self.n_groups = len(known)
-        self._seed, self._resamples = seed & (2**64 - 1), resamples
-
-    def of_rows(self, value: float | None, reason: str, statistic: Callable[[_Array], _Array]) -> Figure:
-        """The figure of a statistic that is computed from how often each row was drawn, a line a resample."""
-        rows = max(1, _CELLS_AT_ONCE // max(len(self.group), 1))
-
-        def drawn() -> Iterator[_Array]:
-            random = np.random.default_rng(self._seed)
-            for done in range(0, self._resamples, rows):
-                count = min(rows, self._resamples - done)
-                picks = random.integers(0, self.n_groups, size=(count, self.n_groups), dtype=np.int32)
-                flat = (picks + np.arange(count, dtype=np.int64)[:, None] * self.n_groups).ravel()
-                times = np.bincount(flat, minlength=count * self.n_groups).reshape(count, self.n_groups)
-                yield statistic(times[:, self.group])
-
-        return self._figure(value, reason, drawn)
-
-    def of_tables(self, places: _Array, shape: tuple[int, int], reason: str,
-                  statistic: Callable[[_Array], _Array]) -> Figure:
-        """The figure of a statistic of a table of counts; `places` is the cell of each row in it, laid flat.
-
-        Questions with the same table of their own are interchangeable, so that few numbers need drawing.
-        """
-        if not len(places):
-            return Figure(None, reason=NOTHING)
-        cells = shape[0] * shape[1]
-        counted = np.bincount(self.group * cells + places, minlength=self.n_groups * cells)
-        kinds, many = np.unique(counted.reshape(self.n_groups, cells), axis=0, return_counts=True)
-        whole = float(statistic((many @ kinds).reshape(1, *shape).astype(np.float64))[0])
-
-        def drawn() -> Iterator[_Array]:
-            random = np.random.default_rng(self._seed)
-            times = random.multinomial(self.n_groups, many / self.n_groups, size=self._resamples)
-            yield statistic((times @ kinds).reshape(-1, *shape).astype(np.float64))
-
-        return self._figure(None if np.isnan(whole) else whole, reason, drawn)
-
-    def _figure(self, value: float | None, reason: str, drawn: Callable[[], Iterator[_Array]]) -> Figure:
-        if value is None:
-            return Figure(None, reason=reason)
-        if self.n_groups < 2:
-            return Figure(value, reason="one question gives no interval")
-        values = np.concatenate(list(drawn()))
-        missing = np.isnan(values)
-        if missing.mean() > _MOST_UNDEFINED:
-            return Figure(value, reason="too few labels of one class for an interval")
-        low, high = np.quantile(values[~missing], (0.025, 0.975))
-        return Figure(value, float(low), float(high))
 
 
 def cohen_kappa(a: Sequence[float], b: Sequence[float], weights: Weights | None = None) -> float | None:
@@ -197,7 +114,7 @@ def decision_figures(positive: Sequence[bool | float], decided: Sequence[bool | 
     {'balanced_accuracy': 0.833, 'sensitivity': 0.667, 'specificity': 1.0, 'exact': 0.75, 'kappa': 0.5}
     """
     places = _cells(positive, decided)
-    statistics: Mapping[str, tuple[Callable[[_Array], _Array], str]] = {
+    statistics: Mapping[str, tuple[Callable[[Array], Array], str]] = {
         "balanced_accuracy": (_balanced, ONE_CLASS),
         "sensitivity": (lambda tables: _right(tables, 1), "no positive label"),
         "specificity": (lambda tables: _right(tables, 0), "no negative label"),
@@ -222,9 +139,9 @@ def score_figures(positive: Sequence[bool | float], scores: Sequence[float], row
 def _area_figure(positive: Sequence[bool | float], scores: Sequence[float], rows: Resampling) -> Figure:
     truth, begins = _ranked(positive, scores)
     order = np.argsort(np.asarray(scores, np.float64), kind="stable")
-    if len(begins) * rows.n_groups > _CELLS_AT_ONCE // 100:
+    if len(begins) * rows.n_groups > CELLS_AT_ONCE // 100:
 
-        def areas(times: _Array) -> _Array:
+        def areas(times: Array) -> Array:
             times = times[:, order]
             return _areas(times * truth, times * ~truth, begins)
 
@@ -241,7 +158,7 @@ def _same_length(a: Sequence[Any], b: Sequence[Any]) -> None:
         raise DataError(f"agreement: expected two ratings of each thing, got {len(a)} and {len(b)}")
 
 
-def _places(a: Sequence[float], b: Sequence[float]) -> tuple[_Array, _Array]:
+def _places(a: Sequence[float], b: Sequence[float]) -> tuple[Array, Array]:
     """The values that occur, ascending, and the cell of each pair in the table of them."""
     _same_length(a, b)
     both = np.concatenate([np.asarray(a, np.float64), np.asarray(b, np.float64)])
@@ -249,7 +166,7 @@ def _places(a: Sequence[float], b: Sequence[float]) -> tuple[_Array, _Array]:
     return levels, places[:len(a)] * len(levels) + places[len(a):]
 
 
-def _costs(levels: Sequence[float] | _Array, weights: Weights | None) -> _Array:
+def _costs(levels: Sequence[float] | Array, weights: Weights | None) -> Array:
     if weights not in {None, "linear", "quadratic"}:
         raise DataError(f"kappa: expected weights None, 'linear' or 'quadratic', got {weights!r}")
     values = np.asarray(levels, np.float64)
@@ -259,33 +176,33 @@ def _costs(levels: Sequence[float] | _Array, weights: Weights | None) -> _Array:
     return distance if weights == "linear" else distance**2
 
 
-def _kappas(tables: _Array, cost: _Array) -> _Array:
+def _kappas(tables: Array, cost: Array) -> Array:
     """Kappa of each table of counts; NaN where chance leaves no room for a disagreement."""
     chance = np.einsum("ri,ij,rj->r", tables.sum(axis=2), cost, tables.sum(axis=1))
     return 1 - _ratio(np.einsum("ij,rij->r", cost, tables) * tables.sum(axis=(1, 2)), chance)
 
 
-def _equal(tables: _Array) -> _Array:
+def _equal(tables: Array) -> Array:
     return _ratio(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
 
 
-def _right(tables: _Array, level: int) -> _Array:
+def _right(tables: Array, level: int) -> Array:
     """Of what the first rater put on this level: the share that the second put there, too."""
     return _ratio(tables[:, level, level], tables[:, level].sum(axis=1))
 
 
-def _balanced(tables: _Array) -> _Array:
-    balanced: _Array = (_right(tables, 0) + _right(tables, 1)) / 2
+def _balanced(tables: Array) -> Array:
+    balanced: Array = (_right(tables, 0) + _right(tables, 1)) / 2
     return balanced
 
 
-def _cells(positive: Sequence[bool | float], decided: Sequence[bool | float]) -> _Array:
+def _cells(positive: Sequence[bool | float], decided: Sequence[bool | float]) -> Array:
     _same_length(positive, decided)
-    cells: _Array = 2 * np.asarray(positive, np.bool_).astype(np.int64) + np.asarray(decided, np.bool_)
+    cells: Array = 2 * np.asarray(positive, np.bool_).astype(np.int64) + np.asarray(decided, np.bool_)
     return cells
 
 
-def _ranked(positive: Sequence[bool | float], scores: Sequence[float]) -> tuple[_Array, _Array]:
+def _ranked(positive: Sequence[bool | float], scores: Sequence[float]) -> tuple[Array, Array]:
     """The labels in the order of their scores, and where each run of equal scores begins."""
     _same_length(positive, scores)
     values = np.asarray(scores, np.float64)
@@ -296,7 +213,7 @@ def _ranked(positive: Sequence[bool | float], scores: Sequence[float]) -> tuple[
     return np.asarray(positive, np.bool_)[order], begins
 
 
-def _areas(positive: _Array, negative: _Array, begins: _Array) -> _Array:
+def _areas(positive: Array, negative: Array, begins: Array) -> Array:
     """AUROC of each line of weights, columns in the order of the scores."""
     high = np.add.reduceat(positive, begins, axis=1, dtype=np.float64)
     low = np.add.reduceat(negative, begins, axis=1, dtype=np.float64)
@@ -304,6 +221,6 @@ def _areas(positive: _Array, negative: _Array, begins: _Array) -> _Array:
     return _ratio((high * (below + low / 2)).sum(axis=1), high.sum(axis=1) * low.sum(axis=1))
 
 
-def _ratio(above: _Array, beneath: _Array) -> _Array:
-    result: _Array = np.divide(above, beneath, out=np.full(np.shape(beneath), np.nan), where=beneath > 0)
+def _ratio(above: Array, beneath: Array) -> Array:
+    result: Array = np.divide(above, beneath, out=np.full(np.shape(beneath), np.nan), where=beneath > 0)
     return result
