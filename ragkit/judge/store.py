@@ -132,13 +132,14 @@ class JudgementStore:
         return None if row is None else (str(row[0]), None if row[1] is None else str(row[1]))
 
     def keep_grades(self, grades: Iterable[StoredGrade]) -> None:
-        """Keeps grades, in one commit; the first one of a key, a question id and a passage id stays."""
+        """Keeps grades, in one commit, and forgets earlier failures; the first of a key, question and passage stays."""
         now = time.time()
-        rows = [(g.key, g.judge, _text(g.question), _text(g.passage), g.grade, json.dumps(g.carries), now, g.pool, g.text,
-                 _text(g.reason)) for g in grades]
+        rows = [(g.key, g.judge, _text(g.question), _text(g.passage), g.grade, json.dumps(g.carries), now, g.pool,
+                 g.text, _text(g.reason)) for g in grades]
         with self._lock:
             self._base.execute("BEGIN IMMEDIATE")
             self._base.executemany("INSERT OR IGNORE INTO relevance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            self._base.executemany("DELETE FROM failures WHERE key = ?", [row[:1] for row in rows])
             self._base.execute("COMMIT")
 
     def grades(self, pool: str | None = None) -> list[StoredGrade]:
