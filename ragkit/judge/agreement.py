@@ -1,0 +1,195 @@
+"""The judge judged: how far its scores agree with people's labels, and people with each other, whole and by slice.
+
+The statistics are in metrics/agreement.py, the reading of labels in labelled.py, the choice of a threshold in
+calibration.py. Asks nobody: ratings.py does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from ragkit.errors import DataError
+from ragkit.judge.calibration import hold_out
+from ragkit.judge.labelled import Ratings
+from ragkit.metrics.agreement import Weights, confusion, decision_figures, rating_figures, score_figures
+from ragkit.metrics.resampling import Figure, Resampling
+
+SCHEMA = "ragkit.agreement/1"
+Kind = Literal["grades", "decisions", "scores", "categories"]
+_SAME_SCALE = 0.95  # of a judge's ratings must lie on the scale of the labels, or it is another scale
+_NO_THRESHOLD = "too few labels to choose a threshold on other rows"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How ratings are compared.
+
+    `weights` is of kappa for grades. `level`: a label from there on is a yes; None is the first grade above the
+    middle of the scale. `threshold`: a score from there on is a yes; None chooses it on other rows than those it
+    decides. `scale` (lowest, highest) is that of the labels themselves where None.
+    """
+
+    weights: Weights | None = "quadratic"
+    level: float | None = None
+    threshold: float | None = None
+    scale: tuple[float, float] | None = None
+    seed: int = 0
+    resamples: int = 2000
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two raters compared on the rows that both rated; `slice` None is all of them.
+
+    `kind`: grades on one scale, yes-or-no decisions, scores against labels, or named categories. `missing` counts the
+    rows that are left out, by reason; `off_scale` the second rater's ratings that the scale does not have, by value
+    (they are kept, as disagreements). `thresholds` decided where the second rater gave scores.
+    """
+
+    human: str
+    judge: str
+    slice: str | None
+    kind: Kind
+    n: int
+    n_questions: int
+    missing: Mapping[str, int]
+    figures: Mapping[str, Figure]
+    level: float | None = None
+    scale: tuple[float, float] | None = None
+    off_scale: Mapping[float, int] = field(default_factory=dict)
+    thresholds: tuple[float, ...] = ()
+    threshold_given: bool = False
+    levels: tuple[str, ...] = ()
+    confusion: tuple[tuple[int, ...], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, for --json and for what prints it."""
+        found = asdict(self)
+        found["off_scale"] = {f"{value:g}": count for value, count in self.off_scale.items()}
+        return found
+
+
+def compare(human: Ratings, judge: Ratings, groups: Sequence[Hashable], rules: Rules | None = None,
+            places: Sequence[int] | None = None, slice_name: str | None = None) -> Comparison:
+    """Compare a judge (or a second person) with the labels, on the rows `places` (all of them where None).
+
+    `groups` names the question of each row: intervals resample questions.
+
+    >>> human, judge = Ratings("ann", (0, 1, 2, 2)), Ratings("m1", (0, 1, 2, 1))
+    >>> found = compare(human, judge, ["q1", "q2", "q3", "q4"])
+    >>> found.kind, round(found.figures["kappa_quadratic"].value, 3), found.figures["auroc"].value
+    ('grades', 0.8, 0.875)
+    """
+    rules = rules or Rules()
+    chosen = range(len(human.values)) if places is None else places
+    both = [place for place in chosen if human.values[place] is not None and judge.values[place] is not None]
+    reasons = Counter(human.reasons.get(place) or judge.reasons.get(place, "no rating") for place in chosen
+                      if human.values[place] is None or judge.values[place] is None)
+    a, b = [human.values[place] for place in both], [judge.values[place] for place in both]
+    rows = Resampling(len(both), [groups[place] for place in both], rules.seed, rules.resamples)
+    shared = (human.name, judge.name, slice_name)
+    counts = (len(both), rows.n_groups, dict(reasons.most_common()))
+    if human.categories or judge.categories:
+        return _compare_categories(shared, counts, (_names(human, a), _names(judge, b)), rows)
+    labels, ratings = [float(value or 0) for value in a], [float(value or 0) for value in b]
+    known = [float(value) for value in human.values if value is not None]
+    scale = rules.scale or (min(known), max(known))
+    level = rules.level if rules.level is not None else middle_level(known, scale)
+    positive = [label >= level for label in labels]
+    figures = score_figures(positive, ratings, rows)
+    every = [float(value) for value in judge.values if value is not None]
+    if not is_same_scale(known, every, scale):
+        decided, thresholds = _decide(human, judge, groups, rules, level)
+        levels: tuple[str, ...] = ()
+        table: tuple[tuple[int, ...], ...] = ()
+        if decided is None:
+            figures |= dict.fromkeys(("balanced_accuracy", "kappa"), Figure(None, reason=_NO_THRESHOLD))
+        else:
+            own = [decided[place] for place in both]
+            figures |= decision_figures(positive, own, rows)
+            levels, table = _table([float(yes) for yes in positive], [float(yes) for yes in own], {0: "no", 1: "yes"})
+        return Comparison(*shared, "scores", *counts, figures, level, scale, {}, thresholds,
+                          rules.threshold is not None, levels, table)
+    binary = set(known) | set(every) <= {0.0, 1.0}
+    decisions = decision_figures(positive, [rating >= level for rating in ratings], rows)
+    figures |= {name: decisions[name] for name in ("balanced_accuracy", "sensitivity", "specificity")}
+    figures |= rating_figures(labels, ratings, None if binary else rules.weights, rows)
+    off = Counter(rating for rating in ratings if not scale[0] <= rating <= scale[1])
+    levels, table = _table(labels, ratings, {})
+    return Comparison(*shared, "decisions" if binary else "grades", *counts, figures, level, scale,
+                      dict(sorted(off.items())), (), False, levels, table)
+
+
+def compare_all(humans: Sequence[Ratings], judges: Sequence[Ratings], groups: Sequence[Hashable],
+                rules: Rules | None = None, slices: Mapping[str, Sequence[int]] | None = None) -> list[Comparison]:
+    """Annotators with each other, then each judge with each annotator; on all rows first, then slice by slice.
+
+    >>> ann, bob = Ratings("ann", (0, 1, 1)), Ratings("bob", (0, 1, 0))
+    >>> [(one.human, one.judge) for one in compare_all([ann, bob], [Ratings("m1", (0, 1, 1))], "abc")]
+    [('ann', 'bob'), ('ann', 'm1'), ('bob', 'm1')]
+    """
+    pairs = [(one, other) for place, one in enumerate(humans) for other in humans[place + 1:]]
+    pairs += [(human, judge) for judge in judges for human in humans]
+    if not pairs:
+        raise DataError("agreement: expected two raters: --judge SPEC, --column NAME, or a second --human field")
+    parts: list[tuple[str | None, Sequence[int] | None]] = [(None, None), *(slices or {}).items()]
+    return [compare(human, judge, groups, rules, places, name) for name, places in parts for human, judge in pairs]
+
+
+def middle_level(labels: Sequence[float], scale: tuple[float, float]) -> float:
+    """The first label that occurs above the middle of the scale: 1 of 0 and 1, 2 of 0 to 3, 4 of 1 to 5.
+
+    >>> middle_level([0, 1, 2, 3], (0, 3)), middle_level([-2, -1, 0, 1, 2], (-2, 2))
+    (2, 1)
+    """
+    middle = (scale[0] + scale[1]) / 2
+    return min((label for label in labels if label > middle), default=scale[1])
+
+
+def is_same_scale(labels: Sequence[float], ratings: Sequence[float], scale: tuple[float, float]) -> bool:
+    """Whether ratings are on the scale of the labels: whole numbers, of which hardly any lies outside.
+
+    >>> is_same_scale([0, 1, 2, 3], [0, 3, 2, 5] + [1] * 50, (0, 3)), is_same_scale([0, 1], [0.2, 0.9], (0, 1))
+    (True, False)
+    """
+    if not all(value.is_integer() for value in map(float, (*labels, *ratings))):
+        return False
+    return sum(scale[0] <= rating <= scale[1] for rating in ratings) >= _SAME_SCALE * len(ratings)
+
+
+def _decide(human: Ratings, judge: Ratings, groups: Sequence[Hashable], rules: Rules,
+            level: float) -> tuple[dict[int, bool] | None, tuple[float, ...]]:
+    """Yes or no for each row that both rated, and the thresholds that said so. Chosen on all rows, also where a slice
+    is looked at: a threshold belongs to the judge, and a slice shows where it fails."""
+    both = [place for place, value in enumerate(human.values) if value is not None and judge.values[place] is not None]
+    scores = [float(judge.values[place] or 0) for place in both]
+    if rules.threshold is not None:
+        return {place: score >= rules.threshold for place, score in zip(both, scores, strict=True)}, (rules.threshold,)
+    positive = [float(human.values[place] or 0) >= level for place in both]
+    found = hold_out(positive, scores, [groups[place] for place in both], rules.seed)
+    return None if found.decided is None else dict(zip(both, found.decided, strict=True)), found.thresholds
+
+
+def _compare_categories(shared: tuple[str, str, str | None], counts: tuple[int, int, dict[str, int]],
+                        named: tuple[list[str], list[str]], rows: Resampling) -> Comparison:
+    names = sorted({*named[0], *named[1]})
+    number = {name: float(place) for place, name in enumerate(names)}
+    a, b = ([number[name] for name in one] for one in named)
+    levels, table = _table(a, b, {place: name for name, place in number.items()})
+    return Comparison(*shared, "categories", *counts, rating_figures(a, b, None, rows), levels=levels, confusion=table)
+
+
+def _names(rater: Ratings, values: Sequence[float | str | None]) -> list[str]:
+    if not rater.categories:
+        raise DataError(f"agreement: {rater.name} gives numbers and the other rater names; say which names are a yes: "
+                        "--positive NAME")
+    return [str(value) for value in values]
+
+
+def _table(a: Sequence[float], b: Sequence[float],
+           names: Mapping[float, str]) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
+    found = confusion(a, b)
+    return tuple(names.get(level, f"{level:g}") for level in found.levels), found.counts
