@@ -80,10 +80,10 @@ def corrected_mean(
 ) -> Corrected:
     """The mean over all questions that `judged` scores, corrected by those of them that people labelled.
 
-    The estimate is trust * mean(judge, all) + weighted mean(human - trust * judge, labelled); it is unbiased under the
-    weights whatever the judge does, and where the judge tells questions apart its interval is narrower than that of
-    the labels alone. Where the judge gives all questions the same score it is the labels' own weighted mean. Both ends
-    and the mean are kept inside the metric's range. `finite=False`: a labelled answer is one of several to its question
+    The estimate is trust * mean(judge, all) + weighted mean(human - trust * judge, labelled); with right weights it is
+    right on average whatever the judge does, and where the judge tells questions apart its interval is narrower than
+    that of the labels alone. Where the judge gives all questions the same score it is the labels' own weighted mean.
+    Mean and ends are kept inside the metric's range. `finite=False`: a labelled answer is one of several to its question
     (repeats), so that even labels for all questions leave something open.
     Fewer than two labels: None, with the reason.
 

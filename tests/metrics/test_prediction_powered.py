@@ -115,7 +115,7 @@ def test_the_interval_holds_the_truth_and_the_mean_is_unbiased(
         means.append(made.mean)
         raw.append(made.raw or 0.0)
     assert held >= 0.91 * 200  # 95 %, less what 200 draws leave open
-    assert fmean(means) == pytest.approx(base, abs=0.012)
+    assert fmean(means) == pytest.approx(base, abs=0.018)  # two standard errors of 200 draws
     expected_raw = base * (1 - wrong[1]) + (1 - base) * wrong[0]
     assert fmean(raw) == pytest.approx(expected_raw, abs=0.01)
 
