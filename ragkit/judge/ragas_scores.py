@@ -21,6 +21,7 @@ from ragkit.errors import JudgeError, MissingPackageError
 from ragkit.judge.calls import UnusableReplyError
 from ragkit.judge.gateway import Gateway, Reply
 from ragkit.judge.judging import Vectors, judge_samples
+from ragkit.judge.prompt_text import quick_prompts
 from ragkit.judge.samples import JudgeSample
 from ragkit.judge.store import StoredVerdicts
 from ragkit.judge.verdicts import PINNED_RAGAS, STRICTNESS, no_statement
@@ -167,6 +168,7 @@ def load_ragas() -> RagasNames:
             from ragas.embeddings.base import BaseRagasEmbedding
             from ragas.llms.base import InstructorBaseRagasLLM
             from ragas.metrics.collections import AnswerRelevancy, ContextPrecision, ContextRecall, Faithfulness
+            from ragas.prompt.metrics.base_prompt import BasePrompt
         _analytics.do_not_track.cache_clear()
         if not _analytics.do_not_track():
             raise JudgeError(f"ragas: its telemetry could not be turned off; expected ragas {PINNED_RAGAS}")
@@ -204,4 +206,8 @@ def load_ragas() -> RagasNames:
         async def aembed_text(self, text: str, **kwargs: Any) -> list[float]:
             return await self._vectors.of(text)
 
-    return RagasNames(ContextPrecision, ContextRecall, Faithfulness, AnswerRelevancy, GatewayLLM, GatewayEmbedding)
+    def quick(metric: Any) -> Callable[..., Any]:
+        return lambda **given: quick_prompts(metric(**given), BasePrompt)
+
+    return RagasNames(quick(ContextPrecision), quick(ContextRecall), quick(Faithfulness), quick(AnswerRelevancy),
+                      GatewayLLM, GatewayEmbedding)
