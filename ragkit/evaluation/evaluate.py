@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 from ragkit.errors import DataError
 from ragkit.evaluation.apps import App
 from ragkit.evaluation.join import join
-from ragkit.evaluation.options import Options, options_of
+from ragkit.evaluation.options import options_of
 from ragkit.evaluation.record import record, unfinished
+from ragkit.evaluation.reopen import reopen
 from ragkit.evaluation.result import Evaluation, assemble
-from ragkit.evaluation.runfolder import RunFolder, finished_run
 from ragkit.evaluation.session import Session
-from ragkit.evaluation.units import projection_from_json
 from ragkit.judge.open import reopen_judge
 from ragkit.judge.settings import JudgeSettings
 from ragkit.records.files import read_trajectories, trajectory_to_json
@@ -93,32 +92,14 @@ async def ascore(
 
 async def areport(run_folder: str | Path) -> Evaluation:
     """Build the report of a run folder again, from its files: asks neither the app nor the judge."""
-    folder = RunFolder(Path(run_folder))
-    run = finished_run(folder.path)
-    for key in ("config", "data", "metrics", "projection"):
-        if key not in run:
-            raise DataError(f"{folder.run}: the key {key!r} is missing; it was made by another version, score it again")
-    config, source = run["config"], run["source"]
-    if source is None or not run.get("include_text", True):
-        raise DataError(f"{folder.path}: was made with --no-text and holds hashes instead of texts, so its report "
-                        "cannot be made again; the one it has stands")
-    path = folder.path / source["path"] if source["path"] == "dataset" else Path(source["path"])
-    options = Options(
-        variant=run["variant"], limit=config["limit"], seed=config["seed"], level=config["level"],
-        answer_threshold=config["answer_threshold"], all_questions=config.get("all_questions", False),
-        columns=source["columns"] or None, split=source["split"],
-    )
-    session = Session(path, None, options, {})
-    if session.data.fingerprints() != run["data"]:
-        raise DataError(f"{path}: is not the data set that {folder.path} was made with any more; score it again")
-    plan = session.plan(session.data.limit(options.limit, options.seed), run["metrics"])
-    gold = projection_from_json(run["projection"], session.data)
+    past = reopen(run_folder)
+    run = past.run
     judge = run["judge"]
     gateway = None
     if judge is not None:
         gateway = reopen_judge(judge, JudgeSettings(store=Path(run["store"]), embeddings=judge["embeddings"]))
     try:
-        return await assemble(plan, read_trajectories(folder.trajectories), gateway, run, gold)
+        return await assemble(past.plan, past.trajectories, gateway, run, past.gold)
     finally:
         if gateway is not None:
             gateway.close()
