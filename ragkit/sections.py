@@ -111,6 +111,7 @@ class JudgeSection(Section):
     largest_max_tokens: int = Field(default=16_384, ge=1)
     reasoning_effort: str | None = None
     key_variable: str | None = None
+    language: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     extra_body: dict[str, Any] = Field(default_factory=dict)
     rpm: int | None = Field(default=None, ge=1)

@@ -26,6 +26,7 @@ def run(
     judge_embeddings: common.Embeddings = None,
     judge_key_variable: common.KeyVariable = None,
     judge_option: common.JudgeOption = None,
+    judge_language: common.Language = None,
     store: common.Store = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
@@ -49,6 +50,7 @@ def run(
     opened = ExperimentRun(experiment, out, limit, seed)
     variants = opened.variants(only)
     flags = {"embeddings": judge_embeddings, "key_variable": judge_key_variable, "options": judge_option,
+             "language": judge_language,
              "store": store, "budget": budget, "max_calls": max_calls,
              "concurrency": concurrency, "timeout": timeout, "rpm": rpm, "tpm": tpm, "frozen": frozen}
     if dry_run:

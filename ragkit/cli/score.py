@@ -20,6 +20,7 @@ def score(
     judge_embeddings: common.Embeddings = None,
     judge_key_variable: common.KeyVariable = None,
     judge_option: common.JudgeOption = None,
+    judge_language: common.Language = None,
     store: common.Store = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
@@ -52,6 +53,7 @@ def score(
                  "all_questions": all_questions, "variant": variant, "include_text": not no_text}
     settings = common.judge_settings(
         embeddings=judge_embeddings, key_variable=judge_key_variable, options=judge_option,
+        language=judge_language,
         store=store, budget=budget, max_calls=max_calls, concurrency=concurrency,
         timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
     )

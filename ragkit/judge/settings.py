@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ragkit.errors import DataError
+from ragkit.judge.language import language_name
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class JudgeSettings:
     that is sent, `budget` money: neither is ever overrun. `temperature` None is not sent, nor is `reasoning_effort`.
     `key_variable` names the environment variable of the key, by default the provider's own. `extra_body` is more of
     the request: fields of the JSON body at an endpoint, arguments of the class for a LangChain model. `embeddings`
-    is what ragkit.models.embeddings.load_embedder takes.
+    is what ragkit.models.embeddings.load_embedder takes. `language` puts the examples of ragas' prompts into a language
+    ("german", "de"; "auto": each question's own); None leaves them in English.
     """
 
     store: Path | None = None
@@ -41,10 +43,12 @@ class JudgeSettings:
     largest_max_tokens: int = 16_384  # how far a truncated reply is asked again with more room
     reasoning_effort: str | None = None
     key_variable: str | None = None
+    language: str | None = None
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     extra_body: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "language", language_name(self.language))
         for name in ("concurrency", "timeout", "attempts", "max_tokens"):
             if getattr(self, name) <= 0:
                 raise DataError(f"judge {name}: expected more than 0, got {getattr(self, name)}")
