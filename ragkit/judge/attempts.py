@@ -16,12 +16,12 @@ from ragkit.errors import JudgeError
 from ragkit.judge.calls import (
     CallError,
     Connection,
+    Failure,
     ModelReply,
     ModelRequest,
     ParameterRefusedError,
     RateLimitError,
     TransientError,
-    UnreachableError,
     UnusableReplyError,
 )
 from ragkit.judge.faults import TOO_LONG
@@ -36,6 +36,25 @@ _MOST_PARAMETERS = 12  # refused one after the other; more is a server that refu
 _SMALL_ROOM = 512
 
 
+class Room:
+    """How many tokens of room a reply gets at first: more, once many ran out of it, so that not each is paid twice."""
+
+    def __init__(self, first: int, largest: int) -> None:
+        self.first = first
+        self._largest = largest
+        self._seen = self._truncated = 0
+
+    def saw(self, room: int, truncated: bool) -> None:
+        """One reply that had so much room."""
+        if room < self.first:
+            return
+        self._seen += 1
+        self._truncated += truncated
+        if self._truncated >= 3 and 4 * self._truncated >= self._seen and 2 * self.first <= self._largest:
+            self.first *= 2
+            self._seen = self._truncated = 0
+
+
 @dataclass(frozen=True)
 class Asker:
     """All that a call needs of its run. `stopped` is asked before each request and while waiting."""
@@ -46,57 +65,70 @@ class Asker:
     ledger: Ledger
     settings: JudgeSettings
     stopped: Callable[[], JudgeError | None]
+    room: Room
 
-    async def ask(self, request: ModelRequest, metric: str, read: Read[T]) -> tuple[ModelReply, T]:
-        """The reply that `read` could use, and what it read. Raises CallError, or JudgeError when the run stops."""
-        asked_again = 0
+    async def ask(self, request: ModelRequest, metric: str, read: Read[T],
+                  first: Callable[[], None] | None = None) -> tuple[ModelReply, T]:
+        """The reply that `read` could use, and what it read. Raises CallError, or JudgeError when the run stops.
+
+        `first` is called once, when the first request is about to be sent; what it raises is raised here.
+        """
+        asked_again = requests = 0
+        request = replace(request, max_tokens=max(request.max_tokens, self.room.first))
         current = request
         while True:
-            reply = await self.deliver(current, metric, again=current is not request)
+            reply = await self.deliver(current, metric, again=requests > 0, first=first if requests == 0 else None)
+            requests += 1
+            self.room.saw(current.max_tokens, reply.truncated)
             if reply.refusal:
-                raise CallError(f"the judge refused: {reply.refusal[:200]}", raw=reply.text or reply.refusal)
+                raise CallError(f"the judge refused: {reply.refusal[:200]}", reply.text or reply.refusal,
+                                "refused by the judge")
             try:
                 return reply, read(reply)
             except UnusableReplyError as error:
                 problem = str(error)
             if reply.truncated:
                 if current.max_tokens * 2 > self.settings.largest_max_tokens:
-                    raise CallError(f"the reply was truncated at {current.max_tokens} tokens", raw=reply.text)
+                    raise CallError(f"the reply was truncated at {current.max_tokens} tokens", reply.text, "truncated")
                 current = replace(request, max_tokens=current.max_tokens * 2)
                 continue
             if "{" not in reply.text and is_judge_refusal(reply.text):
-                raise CallError("the judge refused", raw=reply.text)
+                raise CallError("the judge refused", reply.text, "refused by the judge")
             if asked_again >= self.settings.reasks:
-                raise CallError(f"unusable reply, asked {asked_again + 1} times: {problem}", raw=reply.text)
+                raise CallError(f"unusable reply, asked {asked_again + 1} times: {problem}", reply.text,
+                                "unusable reply")
             asked_again += 1
             current = _again(replace(request, max_tokens=current.max_tokens), reply.text, problem)
 
-    async def deliver(self, request: ModelRequest, metric: str, *, again: bool = False) -> ModelReply:
+    async def deliver(self, request: ModelRequest, metric: str, *, again: bool = False,
+                      first: Callable[[], None] | None = None) -> ModelReply:
         """A reply, whatever it says. Raises CallError where the server delivers none, JudgeError to stop the run."""
         failed = timed_out = refused = limited = 0
         waited = 0.0
         while True:
             try:
-                return await self._send(request, metric, again=again)
+                return await self._send(request, metric, again=again, first=None if again else first)
             except ParameterRefusedError as error:
                 refused += 1
                 if refused > _MOST_PARAMETERS:
-                    raise CallError(f"the server refuses one parameter after the other, last: {error}") from error
+                    raise CallError(f"the server refuses one parameter after the other, last: {error}",
+                                    kind="request rejected") from error
             except RateLimitError as error:
-                delay = error.retry_after
-                delay = backoff(limited, self.settings.backoff) if delay is None else delay
+                delay = error.retry_after or backoff(limited, self.settings.backoff)
                 limited += 1
                 waited += delay
                 if waited > self.settings.rate_limit_wait:
-                    limit = f"{self.settings.rate_limit_wait:g} s"
-                    raise CallError(f"rate limited for more than {limit}: {error}") from error
+                    raise JudgeError(f"judge: {error}; it asks to wait for longer than "
+                                     f"{self.settings.rate_limit_wait:g} s (rate_limit_wait), so the run was stopped; "
+                                     "finished judgements are kept, run the same command again later") from error
                 self.limits.gate.shut(delay)
             except TransientError as error:
                 failed += 1
                 timed_out += error.timed_out
-                if failed >= self.settings.attempts or 3 * timed_out >= max(3, self.settings.attempts):
-                    kind = UnreachableError if error.unreachable else CallError
-                    raise kind(f"{error} ({failed} tries)") from error
+                if failed >= self.settings.attempts or 2 * timed_out >= max(2, self.settings.attempts):
+                    kind: Failure = ("unreachable" if error.unreachable else "timed out" if error.timed_out
+                                     else "server error")
+                    raise CallError(f"{error} ({failed} tries)", kind=kind) from error
                 await pause(backoff(failed - 1, self.settings.backoff), self._is_stopped)
             except CallError as error:
                 if not (error.reason.startswith(TOO_LONG) and request.max_tokens > _SMALL_ROOM
@@ -105,8 +137,11 @@ class Asker:
                 request = replace(request, max_tokens=_SMALL_ROOM)  # prompt and room together were too much
             again = True
 
-    async def _send(self, request: ModelRequest, metric: str, *, again: bool) -> ModelReply:
+    async def _send(self, request: ModelRequest, metric: str, *, again: bool,
+                    first: Callable[[], None] | None) -> ModelReply:
         async with self.limits.slot(self.slots, guess_tokens(request.size), self._is_stopped):
+            if first is not None:
+                first()
             ticket = await self._admitted(request)
             self.ledger.count("calls", metric)
             if again:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from ragkit.errors import RagkitError
@@ -21,7 +22,12 @@ LADDER: tuple[Rung, ...] = ("json_schema", "json_object_schema", "json_object", 
 """Ways to ask for JSON, the strictest first. llama.cpp's server takes the second and refuses the first."""
 
 
-@dataclass(frozen=True, slots=True)
+Failure = Literal["refused by the judge", "unusable reply", "truncated", "timed out", "too long for the judge",
+                  "request rejected", "server error", "unreachable", "not in the store", "other"]
+"""Kinds of calls that deliver nothing, as they are counted."""
+
+
+@dataclass(frozen=True)
 class ModelRequest:
     """What is sent: messages as (role, text), the schema of the JSON wanted (None: free text), room for the reply."""
 
@@ -29,7 +35,7 @@ class ModelRequest:
     schema: Mapping[str, Any] | None
     max_tokens: int
 
-    @property
+    @cached_property
     def size(self) -> int:
         """UTF-8 bytes of all messages."""
         return sum(len(text.encode("utf-8", "replace")) for _, text in self.messages)
@@ -107,24 +113,28 @@ class RateLimitError(Exception):
 
 
 class ParameterRefusedError(Exception):
-    """The model does not take a parameter that was sent; a connection that raises it has learnt not to send it."""
+    """The model does not take a parameter that was sent; a connection that raises it has learnt not to send it.
 
-    def __init__(self, parameter: str, reason: str) -> None:
+    `guessed`: the server named none, and asking with less may be what it wants.
+    """
+
+    def __init__(self, parameter: str, reason: str, *, guessed: bool = False) -> None:
         super().__init__(reason)
         self.parameter = parameter
+        self.guessed = guessed
 
 
 class CallError(RagkitError):
-    """One call that did not deliver, and why. The judgement that needed it is failed, with `raw`, the reply."""
+    """One call that did not deliver: what `kind` of failure, and why in words.
 
-    def __init__(self, reason: str, raw: str | None = None) -> None:
+    The judgement that needed it is failed, with `raw`, the reply.
+    """
+
+    def __init__(self, reason: str, raw: str | None = None, kind: Failure = "other") -> None:
         super().__init__(reason)
         self.reason = reason
         self.raw = raw
-
-
-class UnreachableError(CallError):
-    """The server could not be reached at all, again and again."""
+        self.kind = kind
 
 
 class UnusableReplyError(Exception):

@@ -10,19 +10,26 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from ragkit.errors import JudgeError
-from ragkit.judge.calls import LADDER, CallError, ModelReply, ModelRequest, ParameterRefusedError, Rung, TransientError
-from ragkit.judge.faults import classify, server_message
+from ragkit.judge.calls import LADDER, CallError, ModelReply, ModelRequest, ParameterRefusedError, TransientError
+from ragkit.judge.completions import read_completion, response_format
+from ragkit.judge.faults import classify
 from ragkit.judge.settings import JudgeSettings
 
 OPENAI_URL = "https://api.openai.com/v1"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_TRUNCATED = ("length", "max_tokens", "max_output_tokens")  # any other finish reason is taken as finished
+
+
+class Asking(NamedTuple):
+    """What a request carried that the model may refuse: the rung of the ladder, the name of the tokens parameter."""
+
+    rung: int
+    tokens_parameter: str
 
 
 @dataclass
@@ -32,9 +39,14 @@ class OpenAIEndpoint:
     model: str
     url: str
     settings: JudgeSettings
+    kind: ClassVar[str] = "openai"
+    default_key_variable: ClassVar[str] = "OPENAI_API_KEY"
     _dropped: list[str] = field(default_factory=list)
     _rung: int = 0
+    _refused_above: int = 0  # the rungs above this one were refused by name
+    _proved: int | None = None  # the highest rung on which the server answered
     _tokens_parameter: str = "max_tokens"
+    _formats: dict[tuple[int, int], tuple[Mapping[str, Any], Any]] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -43,7 +55,7 @@ class OpenAIEndpoint:
     @property
     def key_variable(self) -> str:
         """The environment variable that holds the key."""
-        return self.settings.key_variable or "OPENAI_API_KEY"
+        return self.settings.key_variable or self.default_key_variable
 
     @property
     def where(self) -> str:
@@ -53,17 +65,41 @@ class OpenAIEndpoint:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        return {"kind": "openai", "endpoint": self.where, "model": self.model,
+        effort = {} if self.settings.reasoning_effort is None else {"reasoning_effort": self.settings.reasoning_effort}
+        return {"kind": self.kind, "endpoint": self.where, "model": self.model,
                 "temperature": self.settings.temperature, "max_tokens": self.settings.max_tokens,
-                "extra": dict(self.settings.extra_body)}
+                "extra": dict(self.settings.extra_body), **effort}
+
+    @property
+    def chat_url(self) -> str:
+        """Where requests are sent."""
+        return f"{self.url}/chat/completions"
+
+    @property
+    def models_url(self) -> str | None:
+        """Where the server lists its models, if it does."""
+        return f"{self.url}/models"
+
+    @property
+    def needs_key(self) -> bool:
+        return self.url.startswith(OPENAI_URL)
+
+    def key(self) -> str:
+        """The key, "" where none is set; JudgeError where the server is known to ask for one."""
+        found = os.environ.get(self.key_variable, "").strip()
+        if not found and self.needs_key:
+            raise JudgeError(f"judge {self.model}: no key for {self.where}; set the environment variable "
+                             f"{self.key_variable}")
+        return found
+
+    def authorization(self, key: str) -> dict[str, str]:
+        """The headers that carry the key."""
+        return {"Authorization": f"Bearer {key}"} if key else {}
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[OpenAIConnection]:
-        key = os.environ.get(self.key_variable, "").strip()
-        if not key and self.url.startswith(OPENAI_URL):
-            raise JudgeError(f"judge {self.model}: no key for {self.where}; set the environment variable "
-                             f"{self.key_variable}")
-        headers = {**self.settings.headers, **({"Authorization": f"Bearer {key}"} if key else {})}
+        key = self.key()
+        headers = {**self.authorization(key), **self.settings.headers}
         loopback = (urlsplit(self.url).hostname or "") in _LOOPBACK
         connector = aiohttp.TCPConnector(limit=self.settings.concurrency, ttl_dns_cache=300)
         # A proxy of the environment must not stand between us and a server on this machine.
@@ -71,30 +107,46 @@ class OpenAIEndpoint:
                                          timeout=aiohttp.ClientTimeout(total=None, sock_connect=15)) as session:
             yield OpenAIConnection(self, session, key)
 
-    def refuse(self, parameter: str, rung: int, tokens_parameter: str) -> bool:
+    def refuse(self, fault: ParameterRefusedError, asked: Asking) -> bool:
         """Learns not to send a parameter, given what the refused request carried. False where it cannot be left out.
 
-        Many requests in flight are refused at once, so what was learnt meanwhile is not learnt twice.
+        Many requests in flight are refused at once, so what was learnt meanwhile is not learnt twice. A complaint
+        that names nothing leads down the ladder only while no answer has shown that the server takes a rung.
         """
+        parameter = fault.parameter
         if parameter == "response_format":
-            if rung >= len(LADDER) - 1:
+            if fault.guessed and self._proved is not None:
+                return asked.rung < self._proved
+            if asked.rung >= len(LADDER) - 1:
                 return False
-            self._rung = max(self._rung, rung + 1)
+            self._rung = max(self._rung, asked.rung + 1)
+            if not fault.guessed:
+                self._refused_above = max(self._refused_above, asked.rung + 1)
             return True
-        if parameter == "max_tokens" and tokens_parameter == "max_tokens":
+        if parameter == "max_tokens" and asked.tokens_parameter == "max_tokens":
             self._tokens_parameter = "max_completion_tokens"  # the newer name, which newer models insist on
             return True
         if parameter not in self._dropped:
             self._dropped.append(parameter)
         return True
 
+    def gave_up(self, asked: Asking) -> None:
+        """A request was refused without anything that a format could mend: the way down the ladder was in vain."""
+        if asked.rung == len(LADDER) - 1 and self._proved is None:
+            self._rung = self._refused_above
+
+    def proved(self, asked: Asking) -> None:
+        """A request with a schema was answered. The first answer shows how far down the ladder must lead."""
+        if asked.rung >= self._refused_above and (self._proved is None or asked.rung < self._proved):
+            self._rung = self._proved = asked.rung
+
     def dropped(self) -> tuple[str, ...]:
         return (*self._dropped, *LADDER[: self._rung])
 
     @property
-    def asking(self) -> tuple[int, str]:
-        """What a request built now carries: the rung of the ladder and the name of the tokens parameter."""
-        return self._rung, self._tokens_parameter
+    def asking(self) -> Asking:
+        """What a request built now carries."""
+        return Asking(self._rung, self._tokens_parameter)
 
     def payload(self, request: ModelRequest) -> dict[str, Any]:
         """The request's JSON body, without what the model refused."""
@@ -106,10 +158,20 @@ class OpenAIEndpoint:
             "messages": [{"role": role, "content": text} for role, text in pairs],
             "temperature": self.settings.temperature,
             self._tokens_parameter: request.max_tokens,
-            **_response_format(LADDER[self._rung], request.schema),
+            "reasoning_effort": self.settings.reasoning_effort,
+            "response_format": self._format(request.schema),
             **self.settings.extra_body,
         }
         return {name: value for name, value in body.items() if value is not None and name not in self._dropped}
+
+    def _format(self, schema: Mapping[str, Any] | None) -> Any:
+        if schema is None:
+            return None
+        found = self._formats.get((id(schema), self._rung))
+        if found is None:  # the schema is kept beside it, so that its id stays its own
+            made = response_format(LADDER[self._rung], schema)
+            found = self._formats[id(schema), self._rung] = (schema, made)
+        return found[1]
 
 
 @dataclass
@@ -124,32 +186,43 @@ class OpenAIConnection:
         asking, body = self.endpoint.asking, self.endpoint.payload(request)
         where = self.endpoint.where
         try:
-            async with self.session.post(f"{self.endpoint.url}/chat/completions", json=body) as response:
+            async with self.session.post(self.endpoint.chat_url, json=body) as response:
                 text = self._redacted(await response.text(encoding="utf-8", errors="replace"))
                 status, headers = response.status, response.headers
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise self._network_fault(error) from error
         if status >= 300:
-            sent = frozenset(body) | ({"system"} if any(m["role"] == "system" for m in body["messages"]) else set())
-            variable = self.endpoint.key_variable
-            hint = (f"the key in the environment variable {variable} was sent" if self.key else
-                    f"no key was sent: set the environment variable {variable}")
-            fault = classify(status, headers, text, sent, where, hint)
-            if isinstance(fault, ParameterRefusedError) and not self.endpoint.refuse(fault.parameter, *asking):
-                raise CallError(f"the server refused the request ({status}): {fault}", raw=text[:2000])
-            raise fault
-        return read_completion(text, where)
+            raise self._fault(status, headers, text, body, asking)
+        reply = read_completion(text, where)
+        if "response_format" in body:
+            self.endpoint.proved(asking)
+        return reply
+
+    def _fault(self, status: int, headers: Mapping[str, str], text: str, body: Mapping[str, Any],
+               asking: Asking) -> Exception:
+        sent = frozenset(body) | ({"system"} if any(m["role"] == "system" for m in body["messages"]) else set())
+        variable = self.endpoint.key_variable
+        hint = (f"the key in the environment variable {variable} was sent" if self.key else
+                f"no key was sent: set the environment variable {variable}")
+        fault = classify(status, headers, text, sent, self.endpoint.where, hint)
+        if isinstance(fault, ParameterRefusedError) and not self.endpoint.refuse(fault, asking):
+            fault = CallError(f"the server refused the request ({status}): {fault}", text[:2000], "request rejected")
+        if isinstance(fault, CallError):
+            self.endpoint.gave_up(asking)
+        return fault
 
     async def probe(self) -> bool:
         """Looks the model up in the server's list, which costs nothing. A server without a list is taken as it is:
         its first answer tells."""
+        if self.endpoint.models_url is None:
+            return False
         listed = await self.listed()
         return listed is None or self.endpoint.model in listed
 
     async def listed(self) -> list[str] | None:
         """The models that the server lists: none where it answers with an error, None where it keeps no list."""
         try:
-            async with self.session.get(f"{self.endpoint.url}/models") as response:
+            async with self.session.get(self.endpoint.models_url or "") as response:
                 text, status = await response.text(encoding="utf-8", errors="replace"), response.status
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise self._network_fault(error) from error
@@ -188,52 +261,6 @@ async def served_model(url: str, settings: JudgeSettings) -> str:
         raise JudgeError(f"judge: no model is named for the server at {endpoint.where}, and {found}; name one, as "
                          f"{url}#MODEL")
     return listed[0]
-
-
-def read_completion(text: str, where: str) -> ModelReply:
-    """The reply in a chat.completion body; a body that is none is a fault worth another try."""
-    try:
-        value = json.loads(text)
-        choice = value["choices"][0]
-        message = choice["message"]
-    except (ValueError, KeyError, IndexError, TypeError) as error:
-        what = server_message(text, 120) or "an empty body"
-        raise TransientError(f"{where} answered 200 with what is no chat completion: {what}") from error
-    content = message.get("content")
-    if isinstance(content, list):  # parts, as some servers send them
-        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
-    usage = value.get("usage") or {}
-    finish = str(choice.get("finish_reason") or "")
-    refusal = message.get("refusal") or ("content_filter" if finish == "content_filter" else None)
-    return ModelReply(text=str(content or ""), truncated=finish.lower() in _TRUNCATED, refusal=refusal,
-                      tokens_in=_count(usage.get("prompt_tokens")), tokens_out=_count(usage.get("completion_tokens")))
-
-
-def strict_schema(schema: Any) -> Any:
-    """The schema as OpenAI's strict mode wants it: no further properties, all of them required, no titles."""
-    if isinstance(schema, list):
-        return [strict_schema(item) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    made = {name: strict_schema(value) for name, value in schema.items() if name not in ("default",)}
-    if made.get("type") == "object" and "properties" in made:
-        made["additionalProperties"] = False
-        made["required"] = list(made["properties"])
-    return made
-
-
-def _response_format(rung: Rung, schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    if schema is None or rung == "prompt":
-        return {}
-    if rung == "json_schema":
-        wanted = {"name": str(schema.get("title", "reply")), "strict": True, "schema": strict_schema(schema)}
-        return {"response_format": {"type": "json_schema", "json_schema": wanted}}
-    extra = {"schema": strict_schema(schema)} if rung == "json_object_schema" else {}
-    return {"response_format": {"type": "json_object", **extra}}
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def _one_line(error: BaseException) -> str:

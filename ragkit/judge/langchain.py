@@ -6,18 +6,19 @@ Models are known by what they offer (`ainvoke`), so nothing of langchain is impo
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from ragkit.errors import JudgeError
 from ragkit.judge.calls import CallError, ModelReply, ModelRequest, ParameterRefusedError, TransientError
-from ragkit.judge.faults import classify
+from ragkit.judge.faults import REFUSED, TRUNCATED, classify
 from ragkit.judge.settings import JudgeSettings
 
 _ROOM_FIELDS = ("max_tokens", "num_predict", "max_output_tokens")
-_TRUNCATED = ("length", "max_tokens", "max_output_tokens")
-_REFUSED = ("content_filter", "safety", "prohibited_content", "refusal")
+_RATE_LIMIT = re.compile(r"rate.?limit|resource.?exhausted|too many requests|throttl", re.I)
+_NO_KEY = re.compile(r"authenticat|api[_ ]?key|credentials?\b", re.I)
 _NETWORK = re.compile(r"connect|timeout|timed out|event loop is closed|reset|disconnected|remoteprotocol|overloaded|"
                       r"unavailable|internal server", re.I)
 
@@ -73,28 +74,32 @@ class LangChainModel:
         return _reply(message)
 
     def _with_room(self, max_tokens: int) -> Any:
-        """The model with room for a longer reply; its own setting stays where it is larger or there is none to set."""
+        """The model with so much more (or less) room than its own as the request has than the settings."""
+        factor = max_tokens / self.settings.max_tokens
+        if factor == 1:
+            return self.model
         for name in _ROOM_FIELDS:
             own = getattr(self.model, name, None)
-            if isinstance(own, int) and 0 < own < max_tokens and max_tokens > self.settings.max_tokens:
-                return self.model.model_copy(update={name: max_tokens})
-        return self.model
+            if isinstance(own, int) and own > 0:
+                return self.model.model_copy(update={name: int(own * factor)})
+        raise CallError(f"the reply was truncated, and {type(self.model).__name__} has no known field for more room",
+                        kind="truncated")
 
     def _meaning(self, error: Exception, system: bool) -> Exception:
         """The error of calls.py that a provider's exception stands for: by its status where it has one."""
-        status = getattr(error, "status_code", None)
-        response = getattr(error, "response", None)
+        if isinstance(error, CallError | JudgeError):
+            return error
         text = " ".join(str(error).split())
-        if not isinstance(status, int):
-            status = getattr(error, "code", None)
-        if not isinstance(status, int):
-            if re.search(r"rate.?limit|resource.?exhausted|too many requests", f"{type(error).__name__} {text}", re.I):
-                status = 429
-            elif isinstance(error, OSError | TimeoutError) or _NETWORK.search(f"{type(error).__name__} {text}"):
-                reachable = not re.search(r"connect", type(error).__name__, re.I)
-                return TransientError(f"{type(error).__name__}: {text[:300]}", unreachable=not reachable)
-            else:
-                return CallError(f"{type(error).__name__}: {text[:300]}", raw=text[:2000])
+        named = f"{type(error).__name__}: {text[:300]}"
+        status, response = _status(error)
+        if status is None and _RATE_LIMIT.search(named):
+            status = 429
+        if status is None:
+            if isinstance(error, OSError | TimeoutError) or _NETWORK.search(named):
+                return TransientError(named, unreachable=re.search("connect", type(error).__name__, re.I) is not None)
+            if _NO_KEY.search(named):
+                return JudgeError(f"judge {self.name}: {named}; check the environment variable of its key")
+            return CallError(named, text[:2000], "request rejected")
         body = getattr(response, "text", None)
         headers = dict(getattr(response, "headers", None) or {})
         sent = {"temperature"} if getattr(self.model, "temperature", None) is not None else set()
@@ -110,6 +115,25 @@ class LangChainModel:
             self._dropped.append(parameter)
         if parameter != "system":
             self.model = self.model.model_copy(update={parameter: None})
+
+
+def _status(error: BaseException) -> tuple[int | None, Any]:
+    """The HTTP status that an error, or what caused it, carries; and the response. Providers name it differently."""
+    for one in _causes(error):
+        response = getattr(one, "response", None)
+        found = [getattr(one, "status_code", None), getattr(one, "code", None), getattr(response, "status_code", None)]
+        if isinstance(response, dict):  # boto
+            found.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+        for status in found:
+            if isinstance(status, int) and not isinstance(status, bool) and 300 <= status < 600:
+                return status, response
+    return None, None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 async def _let_go(model: Any) -> None:
@@ -132,9 +156,11 @@ def _reply(message: Any) -> ModelReply:
         content = "".join(part if isinstance(part, str) else str(part.get("text") or "") for part in content
                           if isinstance(part, str) or (isinstance(part, dict) and part.get("type") in (None, "text")))
     meta = getattr(message, "response_metadata", None) or {}
+    blocked = (meta.get("prompt_feedback") or {}).get("block_reason") if not content else None  # Gemini
     finish = str(meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason") or "").lower()
     extra = getattr(message, "additional_kwargs", None) or {}
     usage = getattr(message, "usage_metadata", None) or {}
-    refusal = extra.get("refusal") or (finish if finish in _REFUSED else None)
-    return ModelReply(text=str(content or ""), truncated=finish in _TRUNCATED, refusal=refusal,
+    refusal = extra.get("refusal") or (finish if finish in REFUSED else None) or (
+        f"the prompt was blocked ({blocked})" if blocked else None)
+    return ModelReply(text=str(content or ""), truncated=finish in TRUNCATED, refusal=refusal,
                       tokens_in=usage.get("input_tokens"), tokens_out=usage.get("output_tokens"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -11,11 +10,14 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragkit.errors import JudgeError, MissingPackageError
+from ragkit.errors import JudgeError
+from ragkit.judge.azure import azure_endpoint
 from ragkit.judge.calls import Backend, Connection
 from ragkit.judge.endpoint import OPENAI_URL, OpenAIEndpoint, served_model
 from ragkit.judge.gateway import Gateway
+from ragkit.judge.keys import digest
 from ragkit.judge.langchain import LangChainModel
+from ragkit.judge.providers import is_provider, load_provider_model
 from ragkit.judge.settings import JudgeSettings
 
 __all__ = ["JudgeSettings", "judge_at", "open_judge", "reopen_judge"]
@@ -26,10 +28,11 @@ _FORMS = "expected PROVIDER:MODEL, http://host:port/v1#MODEL, or a model's name 
 def open_judge(spec: Any, url: str | None = None, settings: JudgeSettings | None = None) -> Gateway:
     """The gateway to a judge. `await gateway.check()` tells whether it answers.
 
-    `spec` is "openai:MODEL" (asked straight), "PROVIDER:MODEL" of langchain's init_chat_model, "http://host/v1#MODEL",
-    a model's name together with `url` (any OpenAI-compatible server), or a LangChain chat model itself. The key comes
-    from the environment (`settings.key_variable`, OPENAI_API_KEY by default) and is never kept.
-    Raises JudgeError for a spec that names no model, MissingPackageError where a provider's package is missing.
+    `spec` is "openai:MODEL" or "azure_openai:DEPLOYMENT" (asked straight), "PROVIDER:MODEL" of langchain's
+    init_chat_model (`url` is then that provider's address), "http://host/v1#MODEL", a model's name together with `url`
+    (any OpenAI-compatible server), or a LangChain chat model itself. The key comes from the environment
+    (`settings.key_variable`, by default the provider's own variable) and is never kept.
+    Raises JudgeError for a spec that names no model, or where a provider's package or key is missing.
 
     >>> open_judge("http://127.0.0.1:8000/v1#m").name
     'm'
@@ -81,16 +84,21 @@ def _backend(spec: Any, url: str | None, settings: JudgeSettings) -> Backend:
     if re.match(r"https?://", spec):
         address, _, model = spec.partition("#")
         return _endpoint(model, url or address, settings)
-    if url:
-        return _endpoint(spec.removeprefix("openai:"), url, settings)
     provider, colon, model = spec.partition(":")
+    provider = provider.replace("-", "_")
+    if provider == "azure_openai" and model:
+        return azure_endpoint(model, url, settings)
+    if url and (provider == "openai" or not (model and is_provider(provider))):
+        return _endpoint(spec.removeprefix("openai:"), url, settings)
     if not colon or not model:
         raise JudgeError(f"judge {spec!r}: {_FORMS}")
     if provider == "openai":
         return _endpoint(model, os.environ.get("OPENAI_BASE_URL") or OPENAI_URL, settings)
     if provider == "offline":
         raise JudgeError(f"judge {spec!r}: the embedded judge has no gateway; it is asked with judge_offline")
-    return _langchain(spec, settings)
+    asked = {"url": url, "temperature": settings.temperature, "max_tokens": settings.max_tokens,
+             "reasoning_effort": settings.reasoning_effort, "extra": dict(settings.extra_body)}
+    return LangChainModel(load_provider_model(spec, url, settings), digest([provider, model, asked]), settings)
 
 
 def normal_url(url: str) -> str:
@@ -108,18 +116,6 @@ def _endpoint(model: str, url: str, settings: JudgeSettings) -> OpenAIEndpoint:
     return OpenAIEndpoint(model, url, settings)
 
 
-def _langchain(spec: str, settings: JudgeSettings) -> LangChainModel:
-    from ragkit.models.chat import load_chat_model
-
-    try:
-        model = load_chat_model(spec, temperature=settings.temperature, max_tokens=settings.max_tokens, max_retries=0)
-    except (JudgeError, MissingPackageError):
-        raise
-    except Exception as error:  # a missing key, an unknown provider: each package has errors of its own
-        raise JudgeError(f"judge {spec!r}: {' '.join(str(error).split())[:400]}") from error
-    return LangChainModel(model, model_fingerprint(model), settings)
-
-
 def model_fingerprint(model: Any) -> str:
     """A hash of a LangChain model's class and identifying parameters. Keys are not among them."""
     parameters = dict(getattr(model, "_identifying_params", None) or {})
@@ -127,9 +123,9 @@ def model_fingerprint(model: Any) -> str:
         value = getattr(model, name, None)
         if isinstance(value, str | int | float):
             parameters[name] = value
-    parts = [f"{type(model).__module__}.{type(model).__qualname__}", {k: _plain(v) for k, v in parameters.items()}]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+    return digest([f"{type(model).__module__}.{type(model).__qualname__}",
+                   json.loads(json.dumps(parameters, sort_keys=True, default=_plain))])
 
 
-def _plain(value: Any) -> Any:
-    return "secret" if "Secret" in type(value).__name__ else value
+def _plain(value: Any) -> str:
+    return "secret" if "Secret" in type(value).__name__ else str(value)
