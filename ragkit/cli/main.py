@@ -27,7 +27,7 @@ def typer_app() -> typer.Typer:
     """All verbs; the light ones stand in it for the help."""
     import typer
 
-    from ragkit.cli import demo, doctor, init, labels, record, report, run, score
+    from ragkit.cli import agreement, demo, doctor, init, labels, record, report, run, score
 
     app = typer.Typer(
         name="ragkit",
@@ -46,6 +46,7 @@ def typer_app() -> typer.Typer:
     for verb, text in _LIGHT.items():
         app.command(verb, help=text)(lambda: None)
     app.command("report")(report.report)
+    app.command("agreement")(agreement.agreement)
     app.add_typer(labels.app, name="labels")
     return app
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from ragkit.errors import DataError
-from ragkit.judge.calibration import hold_out
+from ragkit.judge.calibration import Threshold, calibrate, hold_out
 from ragkit.judge.labelled import Ratings
 from ragkit.metrics.agreement import Weights, confusion, decision_figures, rating_figures, score_figures
 from ragkit.metrics.resampling import Figure, Resampling
@@ -46,7 +46,8 @@ class Comparison:
 
     `kind`: grades on one scale, yes-or-no decisions, scores against labels, or named categories. `missing` counts the
     rows that are left out, by reason; `off_scale` the second rater's ratings that the scale does not have, by value
-    (they are kept, as disagreements). `thresholds` decided where the second rater gave scores.
+    (they are kept: each is a disagreement, at most as wide as the scale). `thresholds` decided where the second rater
+    gave scores.
     """
 
     human: str
@@ -116,7 +117,7 @@ def compare(human: Ratings, judge: Ratings, groups: Sequence[Hashable], rules: R
     binary = set(known) | set(every) <= {0.0, 1.0}
     decisions = decision_figures(positive, [rating >= level for rating in ratings], rows)
     figures |= {name: decisions[name] for name in ("balanced_accuracy", "sensitivity", "specificity")}
-    figures |= rating_figures(labels, ratings, None if binary else rules.weights, rows)
+    figures |= rating_figures(labels, ratings, None if binary else rules.weights, rows, scale[1] - scale[0] or None)
     off = Counter(rating for rating in ratings if not scale[0] <= rating <= scale[1])
     levels, table = _table(labels, ratings, {})
     return Comparison(*shared, "decisions" if binary else "grades", *counts, figures, level, scale,
@@ -137,6 +138,21 @@ def compare_all(humans: Sequence[Ratings], judges: Sequence[Ratings], groups: Se
         raise DataError("agreement: expected two raters: --judge SPEC, --column NAME, or a second --human field")
     parts: list[tuple[str | None, Sequence[int] | None]] = [(None, None), *(slices or {}).items()]
     return [compare(human, judge, groups, rules, places, name) for name, places in parts for human, judge in pairs]
+
+
+def calibrated(metric: str, who: Mapping[str, str | None], raters: tuple[Ratings, Ratings], groups: Sequence[Hashable],
+               rules: Rules, labels: Mapping[str, Any]) -> Threshold:
+    """The threshold of a metric scored by `who`, chosen on the rows that both raters (labels, judge) rated."""
+    human, judge = raters
+    if human.categories or judge.categories:
+        raise DataError("calibrate: expected numbers, got names; say which names are a yes: --positive NAME")
+    both = [place for place, value in enumerate(human.values) if value is not None and judge.values[place] is not None]
+    known = [float(value) for value in human.values if value is not None]
+    level = middle_level(known, rules.scale or (min(known), max(known))) if rules.level is None else rules.level
+    positive = [float(human.values[place] or 0) >= level for place in both]
+    scores = [float(judge.values[place] or 0) for place in both]
+    rows = Resampling(len(both), [groups[place] for place in both], rules.seed, rules.resamples)
+    return calibrate(metric, who, (positive, scores), rows, {**labels, "level": level}, rules.seed)
 
 
 def middle_level(labels: Sequence[float], scale: tuple[float, float]) -> float:

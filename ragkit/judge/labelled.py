@@ -64,8 +64,33 @@ class Labelled:
             raise DataError(f"{name}: no row; expected at least one labelled row")
         self.rows, self.name, self.sha256 = tuple(rows), name, sha256
         self.columns = tuple(dict.fromkeys(str(column) for _, row in rows for column in row))
-        self.fields = self._fields(columns or {})
+        self._given = dict(columns or {})
+        self.fields = self._fields(self._given)
         self.groups = self._groups()
+
+    def of_metric(self, metric: str | None) -> Labelled:
+        """The rows about one metric, where a column says what each row is about; all of them where none does."""
+        if metric is None or "metric" not in self.columns:
+            return self
+        own = [(where, row) for where, row in self.rows if row.get("metric") == metric or _is_blank(row.get("metric"))]
+        if not own:
+            raise DataError(f"{self.name}: no row is about {metric}; its column metric says "
+                            f"{', '.join(sorted({str(row.get('metric')) for _, row in self.rows}))}")
+        return Labelled(own, self._given, self.name, self.sha256)
+
+    @property
+    def metric(self) -> str | None:
+        """The one metric that all rows are about, where a column says so."""
+        named = {str(row["metric"]) for _, row in self.rows if not _is_blank(row.get("metric"))}
+        if len(named) > 1:
+            raise DataError(f"{self.name}: rows about {', '.join(sorted(named))}; choose one with --metric")
+        return named.pop() if named else None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the rows are a sample with weights that are not all alike."""
+        weights = {str(row.get("weight")) for _, row in self.rows}
+        return len(weights) > 1
 
     def _fields(self, given: Mapping[str, str]) -> dict[str, str]:
         for name, column in given.items():
@@ -181,9 +206,10 @@ class Labelled:
             found.setdefault("(none)" if _is_missing(cell) else str(cell), []).append(place)
         return dict(sorted(found.items()))
 
-    def samples(self) -> list[JudgeSample | None]:
-        """What a judge is asked of each row: question, contexts, answer, reference; None without a question."""
-        if "question" not in self.fields:
+    def samples(self, any_question: str | None = None) -> list[JudgeSample | None]:
+        """What a judge is asked of each row: question, contexts (or the passage), answer, reference; None where the
+        row has no question. `any_question` stands in where a judge does not look at it."""
+        if "question" not in self.fields and any_question is None:
             raise DataError(f"{self.name}: no column with the question; expected one of "
                             f"{', '.join(_NAMES['question'])}, or --column question=NAME; columns found: "
                             f"{', '.join(self.columns)}")
@@ -193,8 +219,9 @@ class Labelled:
 
         contexts = texts("contexts") if "contexts" in self.fields else texts("passage")
         rows = zip(texts("question"), texts("answer"), contexts, texts("reference"), strict=True)
-        return [None if _is_blank(question) else
-                JudgeSample((place,), str(question), None if answer is None else str(answer), _texts(found),
+        return [None if _is_blank(question) and any_question is None else
+                JudgeSample((place,), str(any_question if _is_blank(question) else question),
+                            None if answer is None else str(answer), _texts(found),
                             reference=None if _is_blank(reference) else str(reference))
                 for place, (question, answer, found, reference) in enumerate(rows)]
 

@@ -86,10 +86,13 @@ def confusion(a: Sequence[float], b: Sequence[float]) -> Confusion:
     return Confusion(tuple(levels.tolist()), tuple(map(tuple, table.tolist())))
 
 
-def rating_figures(a: Sequence[float], b: Sequence[float], weights: Weights | None,
-                   rows: Resampling) -> dict[str, Figure]:
+def rating_figures(a: Sequence[float], b: Sequence[float], weights: Weights | None, rows: Resampling,
+                   widest: float | None = None) -> dict[str, Figure]:
     """Figures of two lists of ratings on one scale: "exact" (the share of equal ratings), "kappa", and the weighted
     kappa as "kappa_linear" or "kappa_quadratic" where weights are named.
+
+    `widest` is the width of the scale, which no distance exceeds: one 10 on a scale from 0 to 3 is as wrong as can
+    be, and must not outweigh all else.
 
     >>> figures = rating_figures([0, 1, 2, 2], [0, 1, 2, 1], "quadratic", Resampling(4))
     >>> {name: round(figure.value, 3) for name, figure in figures.items()}
@@ -99,7 +102,7 @@ def rating_figures(a: Sequence[float], b: Sequence[float], weights: Weights | No
     shape = (len(levels), len(levels))
     found = {"exact": rows.of_tables(places, shape, NOTHING, _equal)}
     for kind in dict.fromkeys((None, weights)):
-        statistic = partial(_kappas, cost=_costs(levels, kind))
+        statistic = partial(_kappas, cost=_costs(levels, kind, widest))
         found[f"kappa_{kind}" if kind else "kappa"] = rows.of_tables(places, shape, ONE_RATING, statistic)
     return found
 
@@ -166,11 +169,11 @@ def _places(a: Sequence[float], b: Sequence[float]) -> tuple[Array, Array]:
     return levels, places[:len(a)] * len(levels) + places[len(a):]
 
 
-def _costs(levels: Sequence[float] | Array, weights: Weights | None) -> Array:
+def _costs(levels: Sequence[float] | Array, weights: Weights | None, widest: float | None = None) -> Array:
     if weights not in {None, "linear", "quadratic"}:
         raise DataError(f"kappa: expected weights None, 'linear' or 'quadratic', got {weights!r}")
     values = np.asarray(levels, np.float64)
-    distance = np.abs(values[:, None] - values[None, :])
+    distance = np.minimum(np.abs(values[:, None] - values[None, :]), np.inf if widest is None else widest)
     if weights is None:
         return (distance > 0).astype(np.float64)
     return distance if weights == "linear" else distance**2

@@ -1,0 +1,168 @@
+"""`ragkit agreement`: how far a judge, ready scores or annotators agree with the labels that people gave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ragkit.cli import common
+from ragkit.errors import DataError
+
+if TYPE_CHECKING:
+    from ragkit.judge.agreement import Comparison, Rules
+    from ragkit.judge.labelled import Labelled, Ratings
+
+OFFLINE = "offline"
+WeightsName = Literal["quadratic", "linear", "none"]
+
+
+def agreement(
+    labels: Annotated[Path, typer.Argument(help="Labelled rows: JSON Lines, CSV, TSV, JSON or Parquet.")],
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="Who judges the rows: provider:model, or offline (word overlap).")
+    ] = None,
+    judge_url: common.JudgeUrl = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option("--column", help="A column of ready scores (repeatable, * is understood); or what a column "
+                     "holds, as question=Frage."),
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option("-m", "--metric", help="What the judge scores: faithfulness, relevance, … ")
+    ] = None,
+    human: Annotated[
+        list[str] | None, typer.Option("--human", help="The label's column; several (with commas) are annotators.")
+    ] = None,
+    positive: Annotated[
+        list[str] | None, typer.Option("--positive", help="A text of the label that is a yes (repeatable).")
+    ] = None,
+    by: Annotated[str | None, typer.Option("--by", help="Figures by the values of this column, too.")] = None,
+    weights: Annotated[
+        WeightsName, typer.Option("--weights", help="How kappa weighs a disagreement between grades.")
+    ] = "quadratic",
+    level: Annotated[float | None, typer.Option("--level", help="A label from there on is a yes.")] = None,
+    scale: Annotated[str | None, typer.Option("--scale", help="Lowest and highest label there is, as 0,3.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="A score from there on is a yes; without it, it is chosen.")
+    ] = None,
+    calibrate: Annotated[
+        Path | None, typer.Option("--calibrate", help="Write the threshold to this file, for `ragkit score`.")
+    ] = None,
+    scored_by: Annotated[
+        str | None, typer.Option("--scored-by", help="The judge that gave the scores of --column, for --calibrate.")
+    ] = None,
+    judge_embeddings: common.Embeddings = None,
+    key_variable: common.KeyVariable = None,
+    judge_option: common.JudgeOption = None,
+    store: common.Store = None,
+    budget: common.Budget = None,
+    max_calls: common.MaxCalls = None,
+    concurrency: common.Concurrency = None,
+    timeout: common.Timeout = None,
+    rpm: common.Rpm = None,
+    tpm: common.Tpm = None,
+    frozen: common.Frozen = False,
+    seed: common.Seed = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to stdout, and nothing else.")] = False,
+) -> None:
+    """Compare a judge, ready scores, or several annotators with human labels: kappa, AUROC, balanced accuracy.
+
+    Each figure has a 95 % interval that resamples questions. Rows: question, contexts, answer, label; or question,
+    passage, grade.
+    """
+    from ragkit.judge.agreement import Rules, compare_all
+    from ragkit.judge.labelled import read_labelled
+
+    names = {pair.split("=", 1)[0]: pair.split("=", 1)[1] for pair in column or () if "=" in pair}
+    rows = read_labelled(labels, names).of_metric(metric)
+    humans = rows.humans([part for name in human or () for part in name.split(",") if part], positive or ())
+    judges = [rows.ratings(name) for name in
+              rows.matching([name for name in column or () if "=" not in name], [one.name for one in humans])]
+    settings = common.judge_settings(
+        options=judge_option, embeddings=judge_embeddings, key_variable=key_variable, budget=budget,
+        max_calls=max_calls, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
+        store=store or labels.with_name(f"{labels.name.split('.')[0]}.judgements.sqlite"),
+    )
+    if judge is not None or judge_url is not None:
+        judges.append(_asked(rows, judge, judge_url, metric, settings, as_json))
+    rules = Rules(None if weights == "none" else weights, level, threshold, _pair(scale), seed or 0)
+    slices = rows.slices(by) if by is not None else None
+    found = compare_all(humans, judges, rows.groups, rules, slices)
+    if calibrate is not None:
+        _calibrate(calibrate, rows, (humans, judges), rules, metric, scored_by)
+    _print(rows, found, by, as_json)
+    if calibrate is not None and not as_json:
+        common.say(f"\nThreshold: {calibrate} (use it with ragkit score --threshold {calibrate})")
+    failed = sum(reason.startswith("failed") for one in judges for reason in one.reasons.values())
+    if failed:
+        common.complain(f"{failed} rows were not judged; the same command asks them again")
+        raise typer.Exit(common.PARTIAL)
+
+
+def _asked(rows: Labelled, judge: str | None, url: str | None, metric: str | None, settings: Any,
+           quiet: bool) -> Ratings:
+    """The judge's scores of the rows."""
+    from ragkit.judge.ratings import judge_ratings, offline_ratings, usual_metric
+
+    name = metric or usual_metric(rows, judge == OFFLINE)
+    if judge == OFFLINE:
+        return offline_ratings(rows, name)
+    from ragkit.evaluation.evaluate import run_async
+    from ragkit.judge.open import judge_at
+
+    async def ask() -> Ratings:
+        gateway = await judge_at(judge, url, settings)
+        try:
+            with common.progress(quiet) as bar:
+                return await judge_ratings(gateway, rows, name, bar("judging", len(rows.rows)))
+        finally:
+            gateway.close()
+
+    return run_async(ask())
+
+
+def _calibrate(path: Path, rows: Labelled, raters: tuple[list[Ratings], list[Ratings]], rules: Rules,
+               metric: str | None, scored_by: str | None) -> None:
+    from ragkit.judge.agreement import calibrated
+    from ragkit.judge.calibration import write_threshold
+
+    humans, judges = raters
+    if len(humans) != 1 or len(judges) != 1:
+        raise DataError(f"--calibrate: expected one judge and one column of labels, got {len(judges)} and "
+                        f"{len(humans)}: name them with --judge or --column, and --human")
+    judge = judges[0]
+    if metric is None and not judge.judge:
+        raise DataError("--calibrate: which metric does the column hold? expected --metric NAME with it")
+    name = metric or judge.name.rsplit(" ", 1)[1]
+    who = judge.judge or {"name": scored_by or judge.name, "endpoint": None, "fingerprint": None}
+    labels = {"file": rows.name, "sha256": rows.sha256, "column": humans[0].name}
+    write_threshold(path, calibrated(name, who, (humans[0], judge), rows.groups, rules, labels))
+
+
+def _print(rows: Labelled, found: list[Comparison], by: str | None, as_json: bool) -> None:
+    from ragkit.judge.agreement import SCHEMA
+    from ragkit.report.agreement_table import agreement_lines
+
+    labels = {"file": rows.name, "sha256": rows.sha256, "rows": len(rows.rows),
+              "questions": len(set(rows.groups)), "weighted": rows.weighted}
+    result = {"schema": SCHEMA, "labels": labels, "by": by, "comparisons": [one.to_json() for one in found]}
+    if as_json:
+        common.say(json.dumps(result, ensure_ascii=True, allow_nan=False, indent=2))
+    else:
+        common.say("\n".join(agreement_lines(result)))
+
+
+def _pair(text: str | None) -> tuple[float, float] | None:
+    """--scale 0,3 as two numbers."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise DataError(f"--scale: expected two numbers such as 0,3, got {text!r}") from None
+    if not low < high:
+        raise DataError(f"--scale: expected the lowest label before the highest, got {text!r}")
+    return low, high
