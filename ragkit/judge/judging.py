@@ -97,11 +97,13 @@ async def _judge_missing(book: JudgementBook, tasks: list[_Task], found: Results
 
 
 async def _judge(book: JudgementBook, task: _Task, vendor: RagasNames, vectors: Vectors) -> Judgement:
-    from ragkit.judge.ragas_scores import ASK, Scope
+    from ragkit.judge.ragas_scores import ASK, Scope, build
 
     metric, sample = task.metric, _readable(task.sample)
     scope = Scope(book.gateway, metric.name, numbered=metric.name == "answer_relevancy")
     try:
+        scope.prompts = await book.prompts.ready(metric.name, task.sample.question,
+                                                 lambda asker: build(vendor, metric.name, asker, vectors))
         found = await ASK[metric.name](vendor, scope, sample, vectors)
         judgement = book.judgement(metric, found, scope.asked, scope.shared)
         return replace(judgement, raw=scope.last) if judgement.score.status == "failed" else judgement

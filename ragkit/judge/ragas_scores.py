@@ -22,6 +22,7 @@ from ragkit.judge.calls import UnusableReplyError
 from ragkit.judge.gateway import Gateway, Reply
 from ragkit.judge.judging import Vectors, judge_samples
 from ragkit.judge.prompt_text import quick_prompts
+from ragkit.judge.prompts import AdaptedPrompts, apply
 from ragkit.judge.samples import JudgeSample
 from ragkit.judge.store import StoredVerdicts
 from ragkit.judge.verdicts import PINNED_RAGAS, STRICTNESS, no_statement
@@ -42,6 +43,7 @@ class Scope:
     def __init__(self, gateway: Gateway, metric: str, *, numbered: bool) -> None:
         self.gateway, self.metric, self.numbered = gateway, metric, numbered
         self.replies: list[Mapping[str, Any]] = []
+        self.prompts: AdaptedPrompts | None = None  # instead of ragas' own
         self.asked = self.shared = 0
         self.last: str | None = None
         self._seen: Counter[str] = Counter()
@@ -90,8 +92,17 @@ def _schema(model: Any) -> Mapping[str, Any]:
     return schema
 
 
-async def _context_precision(vendor: RagasNames, scope: Scope, sample: JudgeSample, _: Vectors) -> StoredVerdicts:
-    metric = vendor.context_precision(llm=vendor.llm(scope))
+def build(vendor: RagasNames, name: str, scope: Any, vectors: Vectors) -> Any:
+    """ragas' metric over a scope, with the prompts of the scope: ragas' own where those are None."""
+    given = {"llm": vendor.llm(scope)}
+    if name == "answer_relevancy":
+        given.update(embeddings=vendor.embedding(vectors), strictness=STRICTNESS)
+    return apply(getattr(vendor, name)(**given), scope.prompts)
+
+
+async def _context_precision(vendor: RagasNames, scope: Scope, sample: JudgeSample,
+                             vectors: Vectors) -> StoredVerdicts:
+    metric = build(vendor, "context_precision", scope, vectors)
     inputs = [metric.prompt.input_model(question=sample.question, context=text, answer=sample.reference)
               for text in sample.contexts]
     await scope.prepare([(metric.prompt.to_string(item), 0) for item in inputs], metric.prompt.output_model)
@@ -102,16 +113,18 @@ async def _context_precision(vendor: RagasNames, scope: Scope, sample: JudgeSamp
     return StoredVerdicts(tuple(verdicts), None, 0)
 
 
-async def _context_recall(vendor: RagasNames, scope: Scope, sample: JudgeSample, _: Vectors) -> StoredVerdicts:
-    metric = vendor.context_recall(llm=vendor.llm(scope))
+async def _context_recall(vendor: RagasNames, scope: Scope, sample: JudgeSample,
+                             vectors: Vectors) -> StoredVerdicts:
+    metric = build(vendor, "context_recall", scope, vectors)
     await metric.ascore(user_input=sample.question, reference=sample.reference,
                         retrieved_contexts=list(sample.contexts))
     rows = scope.replies[-1]["classifications"]
     return StoredVerdicts(tuple(Verdict(r["attributed"], r["statement"], r["reason"]) for r in rows), None, 0)
 
 
-async def _faithfulness(vendor: RagasNames, scope: Scope, sample: JudgeSample, _: Vectors) -> StoredVerdicts:
-    metric = vendor.faithfulness(llm=vendor.llm(scope))
+async def _faithfulness(vendor: RagasNames, scope: Scope, sample: JudgeSample,
+                             vectors: Vectors) -> StoredVerdicts:
+    metric = build(vendor, "faithfulness", scope, vectors)
     await metric.ascore(user_input=sample.question, response=sample.answer, retrieved_contexts=list(sample.contexts))
     if len(scope.replies) < 2:
         return StoredVerdicts((), no_statement(sample.answer), 0)
@@ -123,7 +136,7 @@ async def _faithfulness(vendor: RagasNames, scope: Scope, sample: JudgeSample, _
 
 async def _answer_relevancy(vendor: RagasNames, scope: Scope, sample: JudgeSample,
                             vectors: Vectors) -> StoredVerdicts:
-    metric = vendor.answer_relevancy(llm=vendor.llm(scope), embeddings=vendor.embedding(vectors), strictness=STRICTNESS)
+    metric = build(vendor, "answer_relevancy", scope, vectors)
     prompt = metric.prompt.to_string(metric.prompt.input_model(response=sample.answer))
     await scope.prepare([(prompt, n) for n in range(STRICTNESS)], metric.prompt.output_model)
     with np.errstate(invalid="ignore"):  # a zero vector, which is looked at below

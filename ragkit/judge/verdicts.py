@@ -13,6 +13,7 @@ from typing import Any
 
 from ragkit.errors import DataError
 from ragkit.judge.gateway import Gateway
+from ragkit.judge.prompts import PromptBook
 from ragkit.judge.samples import JudgeSample
 from ragkit.judge.store import JudgementStore, StoredVerdicts
 from ragkit.metrics.registry import Metric
@@ -54,14 +55,16 @@ class JudgementBook:
         self.gateway = gateway
         self.store: JudgementStore = gateway.store
         self.embedder: Embedder | None = None
-        self._prompts = _ragas_version()
+        self.prompts = PromptBook(gateway)
+        self._ragas = _ragas_version()
 
     def key(self, metric: str, sample: JudgeSample) -> str:
         """The key of a judgement: the metric, what it reads of the sample, the judge, and whose prompts were used."""
         content: list[Any] = [sample.question]
         content += [sample.reference] if metric in _NEEDS_REFERENCE else [sample.answer]
         content += [list(sample.contexts)] if metric in _NEEDS_CONTEXT else [STRICTNESS, self.embedding()]
-        data = json.dumps(["verdicts/1", self._prompts, metric, self.gateway.fingerprint, content], ensure_ascii=True)
+        content += self.prompts.mark(metric, sample.question)
+        data = json.dumps(["verdicts/1", self._ragas, metric, self.gateway.fingerprint, content], ensure_ascii=True)
         return hashlib.sha256(data.encode()).hexdigest()
 
     def ready(self, metric: Metric, sample: JudgeSample) -> Judgement | None:
