@@ -48,6 +48,10 @@ Language = Annotated[
     str | None, typer.Option("--judge-language", help="The language of the judge's prompts: its name or code, or auto "
                              "for each question's own. By default English, as ragas writes them.")
 ]
+Threshold = Annotated[
+    list[Path] | None,
+    typer.Option("--threshold", help="A file of `ragkit agreement --calibrate`: adds the share above it (repeatable)."),
+]
 Store = Annotated[Path | None, typer.Option("--store", help="The judgement store; by default in the run folder.")]
 Budget = Annotated[float | None, typer.Option("--budget", min=0, help="Most money the judge may cost.")]
 MaxCalls = Annotated[int | None, typer.Option("--max-calls", min=0, help="Most calls of the judge.")]

@@ -27,6 +27,7 @@ def run(
     judge_key_variable: common.KeyVariable = None,
     judge_option: common.JudgeOption = None,
     judge_language: common.Language = None,
+    threshold: common.Threshold = None,
     store: common.Store = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
@@ -62,7 +63,7 @@ def run(
 
     cache, done = PartCache(), list["Evaluation"]()
     for variant in variants:
-        keywords = opened.judge(variant, judge, judge_url, flags) | {"include_text": not no_text}
+        keywords = opened.judge(variant, judge, judge_url, flags) | {"include_text": not no_text, "threshold": threshold}
         done.append(_run_one(opened, variant, metrics or list(variant.experiment.metrics) or None, keywords, cache,
                              as_json))
     _finish(done, variants, as_json)

@@ -21,6 +21,7 @@ def score(
     judge_key_variable: common.KeyVariable = None,
     judge_option: common.JudgeOption = None,
     judge_language: common.Language = None,
+    threshold: common.Threshold = None,
     store: common.Store = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
@@ -50,7 +51,8 @@ def score(
     from ragkit.evaluation.plan import describe_scoring
 
     arguments = {"level": level, "limit": limit, "seed": seed or 0, "split": split, "columns": columns(column),
-                 "all_questions": all_questions, "variant": variant, "include_text": not no_text}
+                 "all_questions": all_questions, "variant": variant, "include_text": not no_text,
+                 "threshold": threshold}
     settings = common.judge_settings(
         embeddings=judge_embeddings, key_variable=judge_key_variable, options=judge_option,
         language=judge_language,

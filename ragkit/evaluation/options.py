@@ -19,6 +19,7 @@ class Options:
     `timeout` is seconds a question, `retries` is for the app's own rate limits, `limit` a seeded sample of the
     questions, `level` the grade from which a document is relevant, `answer_threshold` the limit of the rule by which
     an answer counts as right, `config` what else identifies the run (a changed one is refused in the same folder).
+    `threshold` is a file of `ragkit agreement --calibrate`, or several.
     `include_text=False` writes hashes instead of texts in all that may be shared.
     """
 
@@ -38,6 +39,7 @@ class Options:
     split: str = "test"
     to_input: Callable[[Question], Any] | None = None
     to_answer: Callable[[Any], str | None] | None = None
+    threshold: Any = None
     judge_url: str | None = None
     judge_settings: JudgeSettings = field(default_factory=JudgeSettings)
     config: Mapping[str, Any] = field(default_factory=dict)

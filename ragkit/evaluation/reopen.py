@@ -14,6 +14,7 @@ from ragkit.evaluation.result import Plan
 from ragkit.evaluation.runfolder import RunFolder, finished_run
 from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.session import Session
+from ragkit.evaluation.thresholds import kept_thresholds
 from ragkit.evaluation.units import Projection, projection_from_json
 from ragkit.records.files import read_trajectories
 from ragkit.records.trajectory import Trajectory
@@ -51,7 +52,7 @@ def reopen(run_folder: str | Path) -> PastRun:
     options = Options(
         variant=run["variant"], limit=config["limit"], seed=config["seed"], level=config["level"],
         answer_threshold=config["answer_threshold"], all_questions=config.get("all_questions", False),
-        columns=source["columns"] or None, split=source["split"],
+        threshold=kept_thresholds(run), columns=source["columns"] or None, split=source["split"],
     )
     session = Session(path, None, options, {})
     if session.data.fingerprints() != run["data"]:

@@ -19,7 +19,9 @@ from ragkit.evaluation.score import Scorer
 from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.summary import app_entry, build_summary
 from ragkit.evaluation.table import FINAL, ScoreRow, to_frame, write_scores
+from ragkit.evaluation.thresholds import add_shares
 from ragkit.evaluation.units import Projection, project, projection_to_json
+from ragkit.judge.calibration import Threshold
 from ragkit.judge.judging import judge_samples
 from ragkit.judge.offline import AGREEMENT
 from ragkit.judge.verdicts import count_missing
@@ -51,6 +53,7 @@ class Plan:
     rule: funnel.RightRule = field(default_factory=funnel.RightRule)
     seed: int = 0
     all_questions: bool = False
+    thresholds: tuple[Threshold, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,6 +145,7 @@ async def assemble(
     states = plan.dataset.label_states()
     stopped = {trajectory.key: scorer.after_the_end(trajectory) for trajectory in scoring.trajectories}
     summary = build_summary(plan.variant, rows, plan.metrics, states, stopped, plan.seed)
+    add_shares(summary, rows, plan.thresholds, plan.seed)
     counted = Counter(outcomes.values())
     summary["outcomes"] = {key: counted[key] for key in OUTCOMES if counted[key]}
     summary["app"] = app_entry(scoring.trajectories)

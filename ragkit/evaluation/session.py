@@ -17,6 +17,7 @@ from ragkit.evaluation.privacy import without_messages, without_secrets
 from ragkit.evaluation.record import RecordSettings
 from ragkit.evaluation.result import Evaluation, Plan, assemble
 from ragkit.evaluation.runfolder import COMPLETE, RUNNING, RunFolder, environment
+from ragkit.evaluation.thresholds import require_judge, run_thresholds
 from ragkit.evaluation.units import Projection
 from ragkit.metrics.batch import check_level
 from ragkit.metrics.registry import parse_all
@@ -26,6 +27,7 @@ from ragkit.records.readers.beir import write_folder
 from ragkit.records.trajectory import Passage, Trajectory
 
 if TYPE_CHECKING:
+    from ragkit.judge.calibration import Threshold
     from ragkit.judge.gateway import Gateway
 
 
@@ -48,6 +50,7 @@ class Session:
             "limit": options.limit, "seed": options.seed, **identity, **options.config,
         })
         self.known = self.folder.known(self.config) if self.folder is not None else {}
+        self.thresholds: tuple[Threshold, ...] = ()
         self._source = source
         self._environment = {**environment(), **({"started": self.known["started"]} if "started" in self.known else {})}
 
@@ -78,6 +81,7 @@ class Session:
             wanted = tuple(dict.fromkeys([*parse_all(self.known["metrics"]), *wanted]))
         own = self.folder.path.resolve().name if self.folder is not None else "run"
         variant = self.options.variant or self.known.get("variant") or own
+        self.thresholds = run_thresholds(self.options.threshold, self.known, wanted)
         return Plan(data, wanted, variant, self.options.level, RightRule(self.options.answer_threshold),
                     self.options.seed, self.options.all_questions)
 
@@ -85,6 +89,7 @@ class Session:
     async def judging(self, judge: Any) -> AsyncIterator[Gateway | None]:
         """The judge, opened; None where nobody is to be asked. Closed whatever happens."""
         if judge is None and self.options.judge_url is None:
+            require_judge(self.thresholds, None, None)
             yield None
             return
         from ragkit.judge.open import judge_at
@@ -95,6 +100,7 @@ class Session:
         gateway = await judge_at(judge, self.options.judge_url, settings)
         try:
             self._same_judge(gateway)
+            require_judge(self.thresholds, gateway.name, gateway.fingerprint)
             yield gateway
         finally:
             gateway.close()
@@ -125,6 +131,7 @@ class Session:
             "data": self.data.fingerprints(),
             "judge": _judge_record(gateway) if gateway is not None else self.known.get("judge"),
             "store": str(gateway.store.path) if gateway is not None else self.known.get("store"),
+            "thresholds": [one.to_json() for one in plan.thresholds],
             **(more or {}),
         }
         if not self.options.include_text:
