@@ -83,7 +83,7 @@ class Session:
         variant = self.options.variant or self.known.get("variant") or own
         self.thresholds = run_thresholds(self.options.threshold, self.known, wanted)
         return Plan(data, wanted, variant, self.options.level, RightRule(self.options.answer_threshold),
-                    self.options.seed, self.options.all_questions)
+                    self.options.seed, self.options.all_questions, self.thresholds)
 
     @asynccontextmanager
     async def judging(self, judge: Any) -> AsyncIterator[Gateway | None]:
