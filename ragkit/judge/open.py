@@ -49,9 +49,12 @@ async def judge_at(spec: Any, url: str | None, settings: JudgeSettings) -> Gatew
 
 
 def reopen_judge(record: Mapping[str, str], settings: JudgeSettings) -> Gateway:
-    """The judge of an earlier run, to read what it judged: {"name", "endpoint", "fingerprint"}. It is never asked."""
+    """The judge of an earlier run, to read what it judged: {"name", "endpoint", "fingerprint"}. It is never asked.
+
+    "language" is the one that its prompts were in, absent where they were ragas' own.
+    """
     past = PastJudge(record["name"], record["endpoint"])
-    return Gateway(past, replace(settings, frozen=True), record["fingerprint"])
+    return Gateway(past, replace(settings, frozen=True, language=record.get("language")), record["fingerprint"])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import hashlib
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from typing import Any
 from ragkit.errors import JudgeError
 from ragkit.judge.calls import CallError, UnusableReplyError
 from ragkit.judge.gateway import Gateway
+from ragkit.judge.keys import digest
 from ragkit.judge.language import AUTO, ENGLISH, detect_language
 from ragkit.records.files import write_text
 
@@ -33,8 +33,7 @@ class AdaptedPrompts:
 
     def __init__(self, language: str, prompts: Mapping[str, Mapping[str, Any]], where: str = "memory") -> None:
         self.language, self.prompts, self.where = language, prompts, where
-        content = json.dumps(prompts, ensure_ascii=True, sort_keys=True)
-        self.digest = hashlib.sha256(content.encode()).hexdigest()
+        self.digest = digest(prompts)
         self._built: dict[str, Any] = {}
 
     def prompt(self, name: str, original: Any) -> Any:
