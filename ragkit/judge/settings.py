@@ -10,6 +10,7 @@ from typing import Any
 
 from ragkit.errors import DataError
 from ragkit.judge.language import language_name
+from ragkit.judge.ledger import Allowance
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,9 @@ class JudgeSettings:
     """What may be set about a judge. Times are in seconds, `price` in money per million tokens (in, out).
 
     `store` None keeps the judgements in memory only. `frozen` allows no new call. `max_calls` counts every request
-    that is sent, `budget` money: neither is ever overrun. `temperature` None is not sent, nor is `reasoning_effort`.
+    that is sent, `budget` money: neither is ever overrun, and judges with one `allowance` share them. `prices` is a
+    file that goes before the packaged table of prices, `price` before both.
+    `temperature` None is not sent, nor is `reasoning_effort`.
     `key_variable` names the environment variable of the key, by default the provider's own. `extra_body` is more of
     the request: fields of the JSON body at an endpoint, arguments of the class for a LangChain model. `embeddings`
     is what ragkit.models.embeddings.load_embedder takes. `language` puts the examples of ragas' prompts into a language
@@ -36,6 +39,8 @@ class JudgeSettings:
     max_calls: int | None = None
     budget: float | None = None
     price: tuple[float, float] | None = None
+    prices: Path | None = None
+    allowance: Allowance | None = field(default=None, compare=False)
     frozen: bool = False
     embeddings: Any = "minilm"
     temperature: float | None = 0.0
@@ -56,6 +61,3 @@ class JudgeSettings:
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise DataError(f"judge {name}: expected 0 or more, got {value}")
-        if self.budget is not None and self.price is None:
-            raise DataError("judge budget: the price of the model is unknown; give the price per million tokens, "
-                            "in and out, or limit the calls with max_calls")

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ragkit.errors import DataError
 from ragkit.judge.calls import ModelReply
+from ragkit.judge.ledger import Spending
 from ragkit.records.judgements import Score, Verdict
 
 FORMAT = "1"
@@ -31,6 +32,9 @@ CREATE TABLE IF NOT EXISTS failures (key TEXT PRIMARY KEY, judge TEXT NOT NULL, 
 CREATE TABLE IF NOT EXISTS relevance (key TEXT NOT NULL, judge TEXT NOT NULL, question TEXT NOT NULL,
     passage TEXT NOT NULL, grade INTEGER NOT NULL, carries TEXT NOT NULL, created REAL NOT NULL, pool TEXT NOT NULL,
     text TEXT NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (key, question, passage)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS spending (run TEXT PRIMARY KEY, judge TEXT NOT NULL, started REAL NOT NULL,
+    updated REAL NOT NULL, calls INTEGER NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL,
+    cost REAL) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS relevance_pool ON relevance (pool);
 """
 _GRADES = ("SELECT key, judge, question, passage, grade, carries, pool, text, reason FROM relevance "
@@ -148,6 +152,15 @@ class JudgementStore:
             rows = self._base.execute(_GRADES if pool is None else _POOL, () if pool is None else (pool,)).fetchall()
         return [StoredGrade(key, judge, question, passage, grade, tuple(json.loads(carries)), own, text, reason)
                 for key, judge, question, passage, grade, carries, own, text, reason in rows]
+
+    def keep_spending(self, spent: Spending) -> None:
+        """Keeps the sums of a run, in the place of its earlier ones."""
+        self._write("INSERT OR REPLACE INTO spending VALUES (?, ?, ?, ?, ?, ?, ?, ?)", spent)
+
+    def spending(self) -> list[Spending]:
+        """What every run on this store spent, in order."""
+        with self._lock:
+            return list(map(Spending._make, self._base.execute("SELECT * FROM spending ORDER BY started, run")))
 
     def note(self, name: str) -> str | None:
         """A small fact kept with the judgements, such as the fingerprint of the embedding model."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ragkit.errors import BudgetExceeded, DataError
 from ragkit.judge.calls import ModelReply
-from ragkit.judge.ledger import Ledger
+from ragkit.judge.ledger import Allowance, Ledger
 from ragkit.judge.limits import Pace
 from ragkit.judge.store import JudgementStore, StoredVerdicts
 from ragkit.records.judgements import Score, Verdict
@@ -84,7 +84,7 @@ def test_pace_lets_a_seconds_worth_through_and_then_spreads() -> None:
 
 
 def test_money_is_reserved_before_it_is_spent() -> None:
-    ledger = Ledger(price=(1e6, 1e6), budget=100.0)  # one a token
+    ledger = Ledger((1e6, 1e6), Allowance(budget=100.0))  # one a token
     first = ledger.admit(size=30, max_tokens=50)  # 10 in, 50 out
     assert first is not None
     assert ledger.admit(size=30, max_tokens=50) is None, "what is in flight may take it all"
