@@ -6,15 +6,13 @@ A gateway may be used from any event loop, again and again: what is bound to a l
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ragkit.errors import BudgetExceeded, JudgeError
-from ragkit.judge.attempts import Asker
+from ragkit.judge.attempts import Asker, Room
 from ragkit.judge.calls import (
     SYSTEM_MESSAGE,
     Backend,
@@ -22,10 +20,11 @@ from ragkit.judge.calls import (
     ModelReply,
     ModelRequest,
     TransientError,
-    UnreachableError,
     UnusableReplyError,
 )
-from ragkit.judge.limits import Limits
+from ragkit.judge.claims import Claims
+from ragkit.judge.keys import CallKeys, digest
+from ragkit.judge.limits import Limits, pause
 from ragkit.judge.prices import open_account
 from ragkit.judge.replies import Schema, read_reply
 from ragkit.judge.settings import JudgeSettings
@@ -34,7 +33,9 @@ from ragkit.judge.store import JudgementStore
 Check = Callable[[Any], None]
 """Raises UnusableReplyError where a read reply is no answer to what was asked (a wrong count of verdicts, say)."""
 
-_LOST_AFTER = 8  # calls in a row that could not reach the server at all
+_LOST_AFTER = 8  # calls in a row that could not reach the server at all, or had no answer in time
+_LOOK_AGAIN = 0.1  # seconds until it is looked whether another process has its answer
+_ALIVE = 5.0  # seconds between two signs of life for the claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,13 @@ class _Run:
 
     asker: Asker
     stack: AsyncExitStack
+    alive: asyncio.Task[None]
     flights: dict[str, asyncio.Task[Reply]] = field(default_factory=dict)
     users: int = 0
+
+
+class _ElsewhereError(Exception):
+    """Another process asks this very question now, or has just got its answer."""
 
 
 class Gateway:
@@ -69,10 +75,12 @@ class Gateway:
         self.store = JudgementStore(self.settings.store)
         self.account = open_account(self.settings, backend.name, backend.where, self.store.keep_spending)
         self.limits = Limits(self.settings.rpm, self.settings.tpm)
+        self.room = Room(self.settings.max_tokens, self.settings.largest_max_tokens)
         self.stopped: JudgeError | None = None
-        self._identity = fingerprint or _digest({"format": 1, "system": SYSTEM_MESSAGE, **backend.identity})
+        self._keys = CallKeys(fingerprint or digest({"format": 1, "system": SYSTEM_MESSAGE, **backend.identity}))
         self._runs: dict[asyncio.AbstractEventLoop, _Run] = {}
-        self._unreachable = 0
+        self._claims: Claims | None = None
+        self._lost = 0
         self._answered = False
 
     @property
@@ -83,10 +91,10 @@ class Gateway:
     @property
     def fingerprint(self) -> str:
         """A hash of all that makes this judge's verdicts its own: model, endpoint, parameters, system message."""
-        return self._identity
+        return self._keys.identity
 
     def call_key(self, prompt: str, schema: Schema | None, replicate: int) -> str:
-        return _digest([self._identity, prompt, schema, replicate])
+        return self._keys.of(prompt, schema, replicate)
 
     async def complete(self, prompt: str, schema: Schema | None, *, metric: str = "other", replicate: int = 0,
                        check: Check | None = None) -> Reply:
@@ -111,7 +119,7 @@ class Gateway:
         if self.stopped is not None:
             raise self.stopped
         if self.settings.frozen:
-            raise CallError("frozen: not in the store, and no new call is allowed")
+            raise CallError("frozen: not in the store, and no new call is allowed", kind="not in the store")
         async with self.running() as run:
             flight = run.flights.get(key)
             if flight is None:
@@ -136,27 +144,50 @@ class Gateway:
     async def _fly(self, run: _Run, key: str, request: ModelRequest, metric: str,
                    read: Callable[[ModelReply], Any]) -> Reply:
         try:
-            reply, data = await run.asker.ask(request, metric, read)
+            while True:
+                try:
+                    reply, data = await run.asker.ask(request, metric, read, lambda: self._claim(key, read))
+                    break
+                except _ElsewhereError:
+                    stored = self._from_store(key, read)
+                    if stored is not None:
+                        self.account.count("stored", metric)
+                        return stored
+                    await pause(_LOOK_AGAIN, lambda: self.stopped is not None)
+            self._lost, self._answered = 0, True
+            self.store.keep_reply(key, self.name, metric, reply)
         except JudgeError as error:
             self.stopped = self.stopped or error
             raise
         except CallError as error:
             self.account.count("failed", metric)
-            self.account.failures[error.reason.split(":")[0].split("(")[0].strip()] += 1
-            self._note_unreachable(error)
+            self.account.failures[error.kind] += 1
+            self._note_lost(error)
             raise
-        self._unreachable, self._answered = 0, True
-        self.store.keep_reply(key, self.name, metric, reply)
+        finally:
+            if self._claims is not None:
+                self._claims.release(key)
         return Reply(data, reply.text, "asked")
 
-    def _note_unreachable(self, error: CallError) -> None:
-        if not isinstance(error, UnreachableError):
+    def _claim(self, key: str, read: Callable[[ModelReply], Any]) -> None:
+        """Right before sending: is the question ours to ask? Raises _ElsewhereError where another process has it."""
+        if self.store.path is None:
             return
-        self._unreachable += 1
-        if self._unreachable >= _LOST_AFTER and self.stopped is None:
-            self.stopped = JudgeError(f"judge {self.name}: {error.reason}; {self._unreachable} calls in a row were "
-                                      "lost, so the run was stopped; finished judgements are kept, start the server "
-                                      "and run the same command again")
+        if self._claims is None:
+            self._claims = Claims(self.store.path)
+        if not self._claims.take(key) or self._from_store(key, read) is not None:
+            raise _ElsewhereError
+
+    def _note_lost(self, error: CallError) -> None:
+        """A server that is gone, or never in time, is not asked a thousand times."""
+        if error.kind not in ("unreachable", "timed out"):
+            return
+        self._lost += 1
+        if self._lost >= _LOST_AFTER and self.stopped is None:
+            mend = "start the server" if error.kind == "unreachable" else "give it more time or fewer calls at a time"
+            self.stopped = JudgeError(f"judge {self.name}: {error.reason}; {self._lost} calls in a row were lost, so "
+                                      f"the run was stopped; finished judgements are kept, {mend} and run the same "
+                                      "command again")
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[_Run]:
@@ -167,9 +198,11 @@ class Gateway:
             stack = AsyncExitStack()
             connection = await stack.enter_async_context(self.backend.connect())
             slots = asyncio.Semaphore(self.settings.concurrency)
-            run = _Run(Asker(connection, slots, self.limits, self.account, self.settings, lambda: self.stopped), stack)
-            run = self._runs.setdefault(loop, run)
-            if run.stack is not stack:  # another call opened one while this one waited
+            run = _Run(Asker(connection, slots, self.limits, self.account, self.settings, lambda: self.stopped,
+                             self.room), stack, alive=loop.create_task(self._stay_alive()))
+            opened, run = run, self._runs.setdefault(loop, run)
+            if run is not opened:  # another call opened one while this one waited
+                opened.alive.cancel()
                 await stack.aclose()
         run.users += 1
         try:
@@ -178,9 +211,16 @@ class Gateway:
             run.users -= 1
             if run.users == 0:
                 self._runs.pop(loop, None)
+                run.alive.cancel()
                 for flight in list(run.flights.values()):
                     flight.cancel()
                 await run.stack.aclose()
+
+    async def _stay_alive(self) -> None:
+        while True:
+            await asyncio.sleep(_ALIVE)
+            if self._claims is not None:
+                self._claims.refresh()
 
     async def check(self, *, ask: bool = True) -> None:
         """Before any work: does the judge answer? JudgeError says what, where, and how to mend it.
@@ -200,13 +240,16 @@ class Gateway:
             self.stopped = self.stopped or error
             return
         except CallError as error:
-            hint = ("is the server running, and is the URL right?" if isinstance(error, UnreachableError)
+            hint = ("is the server running, and is the URL right?" if error.kind == "unreachable"
                     else "nothing was judged; try again, or name another judge")
             raise JudgeError(f"judge {self.name} at {self.backend.where}: {error.reason}; {hint}") from error
         self._answered = True
 
     def close(self) -> None:
         """Closes the store. Connections are closed by the runs that opened them."""
+        if self._claims is not None:
+            self._claims.close()
+            self._claims = None
         self.store.close()
 
     def __enter__(self) -> Gateway:
@@ -233,7 +276,7 @@ async def _probed(asker: Asker) -> bool:
             return False
         except TransientError as error:
             if last and error.unreachable:
-                raise UnreachableError(str(error)) from error
+                raise CallError(str(error), kind="unreachable") from error
         await asyncio.sleep(asker.settings.backoff)
     return False
 
@@ -241,14 +284,3 @@ async def _probed(asker: Asker) -> bool:
 async def _result(flight: asyncio.Task[Reply]) -> Reply:
     """A shared flight's result; one waiter that is cancelled does not take the others' answer away."""
     return await asyncio.shield(flight)
-
-
-def _digest(value: object) -> str:
-    data = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"), default=_plain)
-    return hashlib.sha256(data.encode()).hexdigest()
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"expected plain data, got {type(value).__name__}")
