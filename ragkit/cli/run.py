@@ -63,7 +63,8 @@ def run(
 
     cache, done = PartCache(), list["Evaluation"]()
     for variant in variants:
-        keywords = opened.judge(variant, judge, judge_url, flags) | {"include_text": not no_text, "threshold": threshold}
+        keywords = opened.judge(variant, judge, judge_url, flags) | {
+            "include_text": not no_text, "threshold": threshold}
         done.append(_run_one(opened, variant, metrics or list(variant.experiment.metrics) or None, keywords, cache,
                              as_json))
     _finish(done, variants, as_json)

@@ -52,7 +52,8 @@ def reopen(run_folder: str | Path) -> PastRun:
     options = Options(
         variant=run["variant"], limit=config["limit"], seed=config["seed"], level=config["level"],
         answer_threshold=config["answer_threshold"], all_questions=config.get("all_questions", False),
-        threshold=kept_thresholds(run), columns=source["columns"] or None, split=source["split"],
+        threshold=kept_thresholds(run),
+        columns=source["columns"] or None, split=source["split"],
     )
     session = Session(path, None, options, {})
     if session.data.fingerprints() != run["data"]:

@@ -97,11 +97,27 @@ def _note(info: MetricInfo | None, figures: Mapping[str, Any]) -> str:
     notes = []
     if "share" in figures and numbers.known(figures["share"]) is not None:
         notes.append(f"reached by {numbers.percent(figures['share'])}, median {numbers.plain(figures.get('median'))}")
+    if figures.get("above_threshold"):
+        notes.append(above_threshold(figures["above_threshold"]))
     if info is not None and info.direction == "lower":
         notes.append("lower is better")
     if info is not None and info.range not in ((0.0, 1.0), (0, 1)):
         notes.append(f"range {numbers.limits(info.range)}")
     return "; ".join(notes)
+
+
+def above_threshold(found: Mapping[str, Any]) -> str:
+    """The share of questions that reach a calibrated threshold, and what the threshold is worth, in words.
+
+    >>> held_out = {"rows": 60, "figures": {"balanced_accuracy": {"value": 0.8, "low": 0.7, "high": 0.9}}}
+    >>> above_threshold({"threshold": 0.62, "share": 0.75, "low": 0.6, "high": 0.9, "held_out": held_out})
+    '75% (60%–90%) reach 0.62; on 60 held-out labels its balanced accuracy is 0.800 (0.700–0.900)'
+    """
+    worth = found["held_out"]["figures"]["balanced_accuracy"]
+    ends = f" ({numbers.percent(found['low'])}–{numbers.percent(found['high'])})" if found["low"] is not None else ""
+    return (f"{numbers.percent(found['share'])}{ends} reach {numbers.plain(found['threshold'])}; on "
+            f"{numbers.count(found['held_out']['rows'])} held-out labels its balanced accuracy is "
+            f"{numbers.number(worth['value'])} ({numbers.interval(worth['low'], worth['high'])})")
 
 
 def _bar(info: MetricInfo | None, figures: Mapping[str, Any]) -> tuple[float, float, float] | None:

@@ -36,6 +36,9 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
         write.line(f"{numbers.count(asked.get('asked'))} questions: {states}", "dim"),
         write.metrics(data),
     ]
+    for name, figures in (data.summary.get("metrics") or {}).items():
+        if figures.get("above_threshold"):
+            shown.append(write.line(f"{name}: {rows.above_threshold(figures['above_threshold'])}"))
     if len(rows.step_rows(data, [])[1]) > 1:
         shown.append(write.steps(data))
     others = parts.other_outcomes(data)
