@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ class Request:
     number: int
     body: Mapping[str, Any]
     headers: Mapping[str, str]
+    path: str = ""  # with its query
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -65,6 +66,7 @@ class Answer:
     cut_body: bool = False  # the connection ends in the middle of the body
 
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Reply = Callable[[Request], Answer | str | Mapping[str, Any]]
 
 
@@ -135,15 +137,16 @@ class OpenAIServer:
     """`with OpenAIServer(reply=…) as server:` serves chat/completions, embeddings and models under server.url.
 
     `script` answers the first requests in its order; after that `reply` does (by default the lexical judge).
-    `latency` is added to each. `calls` holds the chat requests, `in_flight` and `most_in_flight` count them.
+    `latency` is added to each. `routes` are POST handlers of other paths (other providers). `calls` holds the chat requests, `in_flight` and `most_in_flight` count them.
     """
 
     def __init__(self, reply: Reply = lexical_judge, *, script: Iterable[Answer | str] = (), latency: float = 0.0,
-                 models: Iterable[str] = ("test-model",)) -> None:
+                 models: Iterable[str] = ("test-model",), routes: Mapping[str, Handler] | None = None) -> None:
         self.reply = reply
         self.script = list(script)
         self.latency = latency
         self.models = list(models)
+        self.routes = dict(routes or {})
         self.calls: list[Request] = []
         self.embedded: list[str] = []
         self.in_flight = 0
@@ -174,7 +177,9 @@ class OpenAIServer:
 
     async def _run(self) -> None:
         app = web.Application(client_max_size=64 * 2**20)
-        app.router.add_post("/v1/chat/completions", self._chat)
+        for path, handler in self.routes.items():
+            app.router.add_post(path, handler)
+        app.router.add_post("/{prefix:.*}/chat/completions", self._chat)
         app.router.add_post("/v1/embeddings", self._embeddings)
         app.router.add_get("/v1/models", self._models)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -188,7 +193,7 @@ class OpenAIServer:
         await runner.cleanup()
 
     async def _chat(self, http: web.Request) -> web.StreamResponse:
-        request = Request(len(self.calls) + 1, await http.json(), dict(http.headers))
+        request = Request(len(self.calls) + 1, await http.json(), dict(http.headers), http.path_qs)
         self.calls.append(request)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
