@@ -88,7 +88,7 @@ def agreement(
     )
     if judge is not None or judge_url is not None:
         judges.append(_asked(rows, judge, judge_url, metric, settings, as_json))
-    rules = Rules(None if weights == "none" else weights, level, threshold, _pair(scale), seed or 0)
+    rules = Rules(None if weights == "none" else weights, level, threshold, _pair(scale), seed or 0, row_weights=rows.weights)
     slices = rows.slices(by) if by is not None else None
     found = compare_all(humans, judges, rows.groups, rules, slices)
     if calibrate is not None:
@@ -147,7 +147,7 @@ def _print(rows: Labelled, found: list[Comparison], by: str | None, as_json: boo
     from ragkit.report.agreement_table import agreement_lines
 
     labels = {"file": rows.name, "sha256": rows.sha256, "rows": len(rows.rows),
-              "questions": len(set(rows.groups)), "weighted": rows.weighted}
+              "questions": len(set(rows.groups)), "weighted": rows.weights is not None}
     result = {"schema": SCHEMA, "labels": labels, "by": by, "comparisons": [one.to_json() for one in found]}
     if as_json:
         common.say(json.dumps(result, ensure_ascii=True, allow_nan=False, indent=2))

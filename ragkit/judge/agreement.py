@@ -29,7 +29,8 @@ class Rules:
 
     `weights` is of kappa for grades. `level`: a label from there on is a yes; None is the first grade above the
     middle of the scale. `threshold`: a score from there on is a yes; None chooses it on other rows than those it
-    decides. `scale` (lowest, highest) is that of the labels themselves where None.
+    decides. `scale` (lowest, highest) is that of the labels themselves where None. `row_weights`: how many rows of
+    the whole each labelled row stands for, where the rows are such a sample.
     """
 
     weights: Weights | None = "quadratic"
@@ -38,6 +39,12 @@ class Rules:
     scale: tuple[float, float] | None = None
     seed: int = 0
     resamples: int = 2000
+    row_weights: Sequence[float] | None = None
+
+    def resampling(self, groups: Sequence[Hashable], places: Sequence[int]) -> Resampling:
+        """The rows at these places, as figures are computed of them."""
+        weights = None if self.row_weights is None else [self.row_weights[place] for place in places]
+        return Resampling(len(places), [groups[place] for place in places], self.seed, self.resamples, weights)
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,8 @@ def compare(human: Ratings, judge: Ratings, groups: Sequence[Hashable], rules: R
             places: Sequence[int] | None = None, slice_name: str | None = None) -> Comparison:
     """Compare a judge (or a second person) with the labels, on the rows `places` (all of them where None).
 
-    `groups` names the question of each row: intervals resample questions.
+    `groups` names the question of each row: intervals resample questions. Counts are of rows, also where the rules
+    give the rows weights.
 
     >>> human, judge = Ratings("ann", (0, 1, 2, 2)), Ratings("m1", (0, 1, 2, 1))
     >>> found = compare(human, judge, ["q1", "q2", "q3", "q4"])
@@ -90,7 +98,7 @@ def compare(human: Ratings, judge: Ratings, groups: Sequence[Hashable], rules: R
     reasons = Counter(human.reasons.get(place) or judge.reasons.get(place, "no rating") for place in chosen
                       if human.values[place] is None or judge.values[place] is None)
     a, b = [human.values[place] for place in both], [judge.values[place] for place in both]
-    rows = Resampling(len(both), [groups[place] for place in both], rules.seed, rules.resamples)
+    rows = rules.resampling(groups, both)
     shared = (human.name, judge.name, slice_name)
     counts = (len(both), rows.n_groups, dict(reasons.most_common()))
     if human.categories or judge.categories:
@@ -151,7 +159,7 @@ def calibrated(metric: str, who: Mapping[str, str | None], raters: tuple[Ratings
     level = middle_level(known, rules.scale or (min(known), max(known))) if rules.level is None else rules.level
     positive = [float(human.values[place] or 0) >= level for place in both]
     scores = [float(judge.values[place] or 0) for place in both]
-    rows = Resampling(len(both), [groups[place] for place in both], rules.seed, rules.resamples)
+    rows = rules.resampling(groups, both)
     return calibrate(metric, who, (positive, scores), rows, {**labels, "level": level}, rules.seed)
 
 
@@ -185,7 +193,8 @@ def _decide(human: Ratings, judge: Ratings, groups: Sequence[Hashable], rules: R
     if rules.threshold is not None:
         return {place: score >= rules.threshold for place, score in zip(both, scores, strict=True)}, (rules.threshold,)
     positive = [float(human.values[place] or 0) >= level for place in both]
-    found = hold_out(positive, scores, [groups[place] for place in both], rules.seed)
+    rows = rules.resampling(groups, both)
+    found = hold_out(positive, scores, rows.group.tolist(), rules.seed, rows.weights.tolist())
     return None if found.decided is None else dict(zip(both, found.decided, strict=True)), found.thresholds
 
 

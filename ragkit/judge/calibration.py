@@ -59,8 +59,9 @@ class HeldOut:
     thresholds: tuple[float, ...] = ()
 
 
-def choose_threshold(positive: Sequence[bool | float], scores: Sequence[float]) -> float | None:
-    """The score from which to say yes, with the largest balanced accuracy on these rows.
+def choose_threshold(positive: Sequence[bool | float], scores: Sequence[float],
+                     weights: Sequence[float] | None = None) -> float | None:
+    """The score from which to say yes, with the largest balanced accuracy on these rows (weighted, where they are).
 
     Of equally good ones that in the widest gap between two scores, in the fewest digits that fit into the gap.
     None where the labels are of one class, or the scores all equal.
@@ -74,8 +75,9 @@ def choose_threshold(positive: Sequence[bool | float], scores: Sequence[float]) 
     levels, places = np.unique(np.asarray(scores, np.float64), return_inverse=True)
     if len(levels) < 2 or truth.all() or not truth.any():
         return None
-    ups = np.bincount(places, weights=truth, minlength=len(levels))
-    downs = np.bincount(places, weights=~truth, minlength=len(levels))
+    each = np.ones(len(truth)) if weights is None else np.asarray(weights, np.float64)
+    ups = np.bincount(places, weights=truth * each, minlength=len(levels))
+    downs = np.bincount(places, weights=~truth * each, minlength=len(levels))
     # Between levels i and i + 1: what lies above is said yes to.
     worth = (1 - np.cumsum(ups)[:-1] / ups.sum() + np.cumsum(downs)[:-1] / downs.sum()) / 2
     good = np.flatnonzero(worth >= worth.max() - 1e-12)
@@ -84,7 +86,7 @@ def choose_threshold(positive: Sequence[bool | float], scores: Sequence[float]) 
 
 
 def hold_out(positive: Sequence[bool | float], scores: Sequence[float], groups: Sequence[Hashable] | None = None,
-             seed: int = 0) -> HeldOut:
+             seed: int = 0, weights: Sequence[float] | None = None) -> HeldOut:
     """Decide each row by the threshold chosen on the other folds of five; rows of one question stay together.
 
     With fewer questions than folds each question is a fold of its own.
@@ -95,11 +97,12 @@ def hold_out(positive: Sequence[bool | float], scores: Sequence[float], groups: 
     """
     count = len(scores)
     truth, values = np.asarray(positive, np.bool_), np.asarray(scores, np.float64)
+    each = np.ones(count) if weights is None else np.asarray(weights, np.float64)
     fold = _folds(truth, groups, count, seed)
     decided, thresholds = np.zeros(count, np.bool_), []
     for one in range(int(fold.max(initial=0)) + 1):
         own = fold == one
-        threshold = choose_threshold(truth[~own], values[~own])
+        threshold = choose_threshold(truth[~own], values[~own], each[~own])
         if threshold is None:
             return HeldOut(None)
         thresholds.append(threshold)
@@ -115,8 +118,9 @@ def calibrate(metric: str, judge: Mapping[str, str | None], labelled: tuple[Sequ
     Raises DataError where no threshold can be chosen.
     """
     positive, scores = labelled
-    groups = rows.group.tolist()
-    threshold, held_out = choose_threshold(positive, scores), hold_out(positive, scores, groups, seed)
+    weights = rows.weights.tolist()
+    threshold = choose_threshold(positive, scores, weights)
+    held_out = hold_out(positive, scores, rows.group.tolist(), seed, weights)
     if threshold is None or held_out.decided is None:
         yes = sum(map(bool, positive))
         raise DataError(f"calibrate {metric}: expected labels of both classes on several questions and scores that "

@@ -87,10 +87,13 @@ class Labelled:
         return named.pop() if named else None
 
     @property
-    def weighted(self) -> bool:
-        """Whether the rows are a sample with weights that are not all alike."""
-        weights = {str(row.get("weight")) for _, row in self.rows}
-        return len(weights) > 1
+    def weights(self) -> tuple[float, ...] | None:
+        """How many rows of the whole each row stands for, where a column "weight" says so of every row."""
+        if "weight" not in self.columns:
+            return None
+        found = [_number(cell) for cell in self.cells("weight")]
+        weights = tuple(weight for weight in found if weight is not None and weight > 0)
+        return weights if len(weights) == len(found) else None
 
     def _fields(self, given: Mapping[str, str]) -> dict[str, str]:
         for name, column in given.items():

@@ -148,7 +148,7 @@ def _area_figure(positive: Sequence[bool | float], scores: Sequence[float], rows
             times = times[:, order]
             return _areas(times * truth, times * ~truth, begins)
 
-        return rows.of_rows(auroc(positive, scores), ONE_CLASS, areas)
+        return rows.of_rows(ONE_CLASS, areas)
     level = np.searchsorted(begins, np.arange(len(truth)), side="right") - 1  # few different scores: a table of them
     places = np.empty(len(truth), np.int64)
     places[order] = truth * len(begins) + level

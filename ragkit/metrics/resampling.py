@@ -37,23 +37,30 @@ class Figure:
 class Resampling:
     """Draws of questions with replacement: rows that share a question are drawn together.
 
-    `groups` names the question of each row; without it each row stands for itself. The same arguments give the same
-    draws, so that figures of several judges on the same rows may be compared.
+    `groups` names the question of each row; without it each row stands for itself. `weights` tells how many rows of
+    the whole each row of a sample stands for. The same arguments give the same draws, so that figures of several
+    judges on the same rows may be compared.
     """
 
     def __init__(self, n_rows: int, groups: Sequence[Hashable] | None = None, seed: int = 0,
-                 resamples: int = 2000) -> None:
+                 resamples: int = 2000, weights: Sequence[float] | None = None) -> None:
         if groups is not None and len(groups) != n_rows:
             raise DataError(f"groups: expected the question of each of {n_rows} rows, got {len(groups)}")
         if resamples < 1:
             raise DataError(f"resamples: expected at least 1, got {resamples}")
+        self.weights = np.ones(n_rows) if weights is None else np.asarray(weights, np.float64)
+        if self.weights.shape != (n_rows,) or not np.all((self.weights > 0) & np.isfinite(self.weights)):
+            raise DataError(f"weights: expected a number above 0 for each of {n_rows} rows")
         known: dict[Hashable, int] = {}
         self.group = np.array([known.setdefault(g, len(known)) for g in (groups or range(n_rows))], dtype=np.int64)
         self.n_groups = len(known)
         self._seed, self._resamples = seed & (2**64 - 1), resamples
 
-    def of_rows(self, value: float | None, reason: str, statistic: Callable[[Array], Array]) -> Figure:
-        """The figure of a statistic that is computed from how often each row was drawn, a line a resample."""
+    def of_rows(self, reason: str, statistic: Callable[[Array], Array]) -> Figure:
+        """The figure of a statistic that is computed from the weight of each row, a line a resample; NaN where it is
+        undefined, for `reason`."""
+        if not len(self.group):
+            return Figure(None, reason=NOTHING)
         rows = max(1, CELLS_AT_ONCE // max(len(self.group), 1))
 
         def drawn() -> Iterator[Array]:
@@ -63,9 +70,9 @@ class Resampling:
                 picks = random.integers(0, self.n_groups, size=(count, self.n_groups), dtype=np.int32)
                 flat = (picks + np.arange(count, dtype=np.int64)[:, None] * self.n_groups).ravel()
                 times = np.bincount(flat, minlength=count * self.n_groups).reshape(count, self.n_groups)
-                yield statistic(times[:, self.group])
+                yield statistic(times[:, self.group] * self.weights)
 
-        return self._figure(value, reason, drawn)
+        return self._figure(float(statistic(self.weights[None])[0]), reason, drawn)
 
     def of_tables(self, places: Array, shape: tuple[int, int], reason: str,
                   statistic: Callable[[Array], Array]) -> Figure:
@@ -76,19 +83,19 @@ class Resampling:
         if not len(places):
             return Figure(None, reason=NOTHING)
         cells = shape[0] * shape[1]
-        counted = np.bincount(self.group * cells + places, minlength=self.n_groups * cells)
+        counted = np.bincount(self.group * cells + places, self.weights, minlength=self.n_groups * cells)
         kinds, many = np.unique(counted.reshape(self.n_groups, cells), axis=0, return_counts=True)
-        whole = float(statistic((many @ kinds).reshape(1, *shape).astype(np.float64))[0])
+        whole = float(statistic((many @ kinds).reshape(1, *shape))[0])
 
         def drawn() -> Iterator[Array]:
             random = np.random.default_rng(self._seed)
             times = random.multinomial(self.n_groups, many / self.n_groups, size=self._resamples)
-            yield statistic((times @ kinds).reshape(-1, *shape).astype(np.float64))
+            yield statistic((times @ kinds).reshape(-1, *shape))
 
-        return self._figure(None if np.isnan(whole) else whole, reason, drawn)
+        return self._figure(whole, reason, drawn)
 
-    def _figure(self, value: float | None, reason: str, drawn: Callable[[], Iterator[Array]]) -> Figure:
-        if value is None:
+    def _figure(self, value: float, reason: str, drawn: Callable[[], Iterator[Array]]) -> Figure:
+        if np.isnan(value):
             return Figure(None, reason=reason)
         if self.n_groups < 2:
             return Figure(value, reason="one question gives no interval")

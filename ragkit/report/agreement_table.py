@@ -41,7 +41,7 @@ def agreement_lines(result: Found) -> list[str]:
     lines = [f"{labels['file']}: {numbers.count(labels['rows'])} rows, {numbers.count(labels['questions'])} "
              f"question{many}; 95 % intervals resample questions"]
     if labels["weighted"]:
-        lines.append("The rows carry sampling weights; these figures are of the rows as they stand, unweighted.")
+        lines.append("Figures are weighted by the column weight, what each row stands for; counts are of rows.")
     whole = [found for found in comparisons if found["slice"] is None]
     sliced = [found for found in comparisons if found["slice"] is not None]
     if len(whole) == 1:
