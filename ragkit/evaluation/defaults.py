@@ -14,6 +14,7 @@ TRAJECTORY = ("cumulative_recall", "marginal_recall", "novelty", "aucr", "steps_
 KEYLESS = ("id_context_precision", "id_context_recall", "lexical_support", "lexical_coverage", "answer_f1",
            "exact_match")
 RAGAS = ("context_precision", "context_recall", "faithfulness", "answer_relevancy")
+PER_STEP_QUERY = ("query_precision@5", "query_ndcg@5")
 DEFAULT = RANK + TRAJECTORY + KEYLESS + RAGAS
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ragkit.evaluation.scoring import Scoring, final_list
+from ragkit.evaluation.scoring import Scoring, final_list, passage_text
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.judge.samples import JudgeSample
 from ragkit.records.judgements import Judgement, Score
-from ragkit.records.questions import Dataset
-from ragkit.records.trajectory import Passage, Trajectory
+from ragkit.records.trajectory import Trajectory
 
 NO_JUDGE = "needs a judge"
 
@@ -18,7 +17,7 @@ NO_JUDGE = "needs a judge"
 def judge_sample(scoring: Scoring, trajectory: Trajectory) -> JudgeSample:
     """What a judge is asked about: the question, the answer, the texts of the final context, the reference answer."""
     question, end = scoring.dataset.by_id[trajectory.question_id], final_list(trajectory)
-    texts = [_text(passage, scoring.dataset) for passage in end.passages]
+    texts = [passage_text(passage, scoring.dataset) for passage in end.passages]
     reference = question.answers[0] if question.answers else None
     contexts = tuple(text for text in texts if text)
     ranked = end.ranked and end.cuttable
@@ -29,13 +28,6 @@ def judge_samples_of(scoring: Scoring) -> list[JudgeSample]:
     """A sample for every trajectory that a judge can be asked about: the app did not fail, and was asked."""
     return [judge_sample(scoring, trajectory) for trajectory in scoring.trajectories
             if trajectory.error is None and not trajectory.meta.get("not_asked")]
-
-
-def _text(passage: Passage, dataset: Dataset) -> str | None:
-    if passage.text is not None or dataset.corpus is None:
-        return passage.text
-    document = dataset.corpus.get(passage.id)
-    return None if document is None else document.content
 
 
 def judged_rows(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError
 from ragkit.judge.settings import JudgeSettings
+from ragkit.records.human_labels import HumanLabel
 from ragkit.records.questions import Question
 from ragkit.records.trajectory import Trajectory
 
@@ -20,7 +22,10 @@ class Options:
     questions, `level` the grade from which a document is relevant, `answer_threshold` the limit of the rule by which
     an answer counts as right, `config` what else identifies the run (a changed one is refused in the same folder).
     `threshold` is a file of `ragkit agreement --calibrate`, or several.
-    `include_text=False` writes hashes instead of texts in all that may be shared.
+    `include_text=False` writes hashes instead of texts in all that may be shared. `relevance="judge"` lets the judge
+    grade the passages of every list, `per_step_query` those of each step against the step's own query.
+    `labels` are what people said of a part of the answers (a file or a list): means are corrected by them. `rejudge`
+    lets another judge go on in a folder, after so many questions were asked of both.
     """
 
     variant: str | None = None
@@ -39,6 +44,10 @@ class Options:
     split: str = "test"
     to_input: Callable[[Question], Any] | None = None
     to_answer: Callable[[Any], str | None] | None = None
+    relevance: str | None = None
+    per_step_query: bool = False
+    labels: str | Path | Sequence[HumanLabel] = ()
+    rejudge: int | None = None
     threshold: Any = None
     judge_url: str | None = None
     judge_settings: JudgeSettings = field(default_factory=JudgeSettings)
@@ -59,6 +68,10 @@ class Options:
             raise DataError(f"timeout: expected more than 0 seconds, got {self.timeout:g}")
         if not 0 < self.answer_threshold <= 1:
             raise DataError(f"answer_threshold: expected a number in (0, 1], got {self.answer_threshold:g}")
+        if self.relevance not in (None, "judge"):
+            raise DataError(f"relevance: expected 'judge' (or None), got {self.relevance!r}")
+        if self.rejudge is not None and self.rejudge < 1:
+            raise DataError(f"rejudge: expected at least 1 question, got {self.rejudge}")
         if any(k < 1 for k in self.k_values):
             raise DataError(f"k_values: a cut must be at least 1, got {min(self.k_values)}")
 

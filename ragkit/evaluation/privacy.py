@@ -18,7 +18,7 @@ _TEXTS = {  # which fields of a view hold text of the app, the data set or a jud
     ListView: ("error",),
     StepView: ("query",),
     ScoreView: ("verdicts", "raw"),
-    QuestionView: ("text", "answer", "references", "error", "warnings", "flags"),
+    QuestionView: ("text", "answer", "references", "statements", "error", "warnings", "flags"),
 }
 
 

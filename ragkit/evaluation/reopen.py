@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ragkit.evaluation.session import Session
 from ragkit.evaluation.thresholds import kept_thresholds
 from ragkit.evaluation.units import Projection, projection_from_json
 from ragkit.records.files import read_trajectories
+from ragkit.records.human_labels import read_human_labels
 from ragkit.records.trajectory import Trajectory
 
 
@@ -53,11 +54,13 @@ def reopen(run_folder: str | Path) -> PastRun:
         variant=run["variant"], limit=config["limit"], seed=config["seed"], level=config["level"],
         answer_threshold=config["answer_threshold"], all_questions=config.get("all_questions", False),
         threshold=kept_thresholds(run),
-        columns=source["columns"] or None, split=source["split"],
+        columns=source["columns"] or None, split=source["split"], relevance="judge" if run.get("relevance") else None,
     )
     session = Session(path, None, options, {})
     if session.data.fingerprints() != run["data"]:
         raise DataError(f"{path}: is not the data set that {folder.path} was made with any more; score it again")
     plan = session.plan(session.data.limit(options.limit, options.seed), run["metrics"])
+    labels = read_human_labels(folder.labels) if folder.labels.exists() else []
+    plan = replace(plan, labels=tuple(labels))
     gold = projection_from_json(run["projection"], session.data)
     return PastRun(folder, run, plan, tuple(read_trajectories(folder.trajectories)), gold)

@@ -12,6 +12,9 @@ from ragkit.errors import JudgeError
 from ragkit.evaluation import funnel, views
 from ragkit.evaluation.join import join
 from ragkit.evaluation.judged_rows import NO_JUDGE, judge_samples_of
+from ragkit.evaluation.label_bridge import EarlierJudge, ask_bridge
+from ragkit.evaluation.label_report import corrected_entries, require_fitting
+from ragkit.evaluation.label_sets import label_run, score_labels
 from ragkit.evaluation.notes import label_notes, run_notes
 from ragkit.evaluation.privacy import without_texts
 from ragkit.evaluation.runfolder import RunFolder
@@ -23,10 +26,12 @@ from ragkit.evaluation.thresholds import add_shares
 from ragkit.evaluation.units import Projection, project, projection_to_json
 from ragkit.judge.calibration import Threshold
 from ragkit.judge.judging import judge_samples
+from ragkit.judge.ledger import total
 from ragkit.judge.offline import AGREEMENT
 from ragkit.judge.verdicts import count_missing
 from ragkit.metrics.registry import Metric
 from ragkit.records.files import write_json, write_text, write_trajectories
+from ragkit.records.human_labels import HumanLabel
 from ragkit.records.judgements import Judgement, Score
 from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Passage, Trajectory
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
 
     from ragkit.judge.gateway import Gateway
 
+UNJUDGED = "not judged"
 HOW_TO_JUDGE = "needs a judge: add --judge openai:gpt-5-mini (any provider:model), or --judge-url http://host/v1"
 
 
@@ -54,6 +60,10 @@ class Plan:
     seed: int = 0
     all_questions: bool = False
     thresholds: tuple[Threshold, ...] = ()
+    labels: tuple[HumanLabel, ...] = ()  # what people said of a part of the answers
+    earlier: EarlierJudge | None = None  # who judged before, to be compared on a sample
+    relevance: bool = False  # whether a judge labels the passages
+    stores: tuple[Path, ...] = ()  # judgement stores that judged labels are pooled from, besides the judge's own
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,45 +146,55 @@ async def assemble(
     kept = gold if isinstance(gold, Projection) else None
     projection = kept or project(plan.dataset, joined.trajectories, None if isinstance(gold, Projection) else gold)
     scoring = Scoring(plan.variant, plan.dataset, joined.trajectories, projection, plan.metrics, plan.level, plan.rule)
+    require_fitting(scoring, plan.labels)
+    bridge = (run or {}).get("bridge")
+    if plan.earlier is not None and gateway is not None:
+        bridge = await ask_bridge(scoring, gateway, plan.earlier, plan.seed)
     judgements = await _judge(scoring, gateway, on_judged)
-    scorer = Scorer(scoring, judgements)
-    rows = scorer.rows()
+    labelled = await label_run(scoring, plan.relevance, gateway, on_judged, plan.stores)
+    found = score_labels(scoring, judgements, labelled)
+    scorer, rows, shown = found.scorer, found.rows, found.shown
     outcomes = {
         t.key: funnel.outcome(scorer.paths[t.key], t) for t in scoring.trajectories
     }
     states = plan.dataset.label_states()
-    stopped = {trajectory.key: scorer.after_the_end(trajectory) for trajectory in scoring.trajectories}
-    summary = build_summary(plan.variant, rows, plan.metrics, states, stopped, plan.seed)
+    summary = build_summary(plan.variant, rows, plan.metrics, states, found.stopped, plan.seed)
     add_shares(summary, rows, plan.thresholds, plan.seed)
     counted = Counter(outcomes.values())
     summary["outcomes"] = {key: counted[key] for key in OUTCOMES if counted[key]}
     summary["app"] = app_entry(scoring.trajectories)
     summary["judge"] = _ledger(gateway, judgements) if gateway is not None else {}
-    notes = [*labels, *joined.notes, *run_notes(scoring, rows), *views.steps_note(rows)]
+    by_judge = found.entry(plan.seed)
+    summary |= {"judged_labels": by_judge} if by_judge else {}
+    if plan.labels:
+        summary["corrected"] = corrected_entries(scoring, rows, plan.labels, plan.seed)
+    summary |= {"bridge": bridge} if bridge else {}
+    notes = [*labels, *joined.notes, *run_notes(scoring, rows), *found.notes, *views.steps_note(rows)]
     record = {**(run or {}), "variant": plan.variant, "metrics": [metric.name for metric in plan.metrics],
-              "projection": projection_to_json(projection)}
+              **({"bridge": bridge} if bridge else {}),
+              "projection": projection_to_json(projection), "relevance": by_judge and by_judge["pool"]}
     data = ReportData(
         summary=summary,
         run=_header(record),
-        fix_first=funnel.fix_first(_findings(scorer, scoring, outcomes)),
-        rule=plan.rule.describe(any(name == "answer_accuracy" for _, name in judgements or ())),
+        fix_first=funnel.fix_first(_findings(scorer, shown, outcomes)),
+        rule=plan.rule.describe(any(name == "answer_accuracy" for _, name in judgements or ())) + found.rule,
         unit=projection.unit,
         metrics=views.metric_infos(plan.metrics),
-        rank_histogram=views.rank_histogram(scoring),
+        rank_histogram=views.rank_histogram(shown),
         hit_curve={name: entry["mean"] for name, entry in summary["metrics"].items()
                    if name.startswith("hit@") and entry["mean"] is not None},
         step_reach=views.step_reach(scoring.trajectories),
         fates=funnel.funnel(path for key, path in scorer.paths.items() if outcomes[key] not in ("failed", "not_asked")),
-        rerank=views.rerank_counts(scorer),
-        worst=views.QuestionViews(scoring, scorer, rows, outcomes, judgements).worst(),
-        failures=_failures(scoring, rows),
+        rerank=views.rerank_counts(found.graded),
+        worst=found.with_statements(views.QuestionViews(shown, scorer, rows, outcomes, judgements).worst()),
+        failures=(*_failures(scoring, rows), *found.failures),
         notes=tuple(notes),
         lost_stages=_lost(scorer, outcomes, ("incomplete_wrong",)),
         worst_rule=views.WORST_RULE.format(shown=min(views.WORST, len(outcomes)), all=len(outcomes)),
         agreement=tuple(AGREEMENT),
         needs_judge=HOW_TO_JUDGE if any(row.reason == NO_JUDGE for row in rows) else "",
     )
-    return Evaluation(plan, scoring.trajectories, to_frame(rows), summary, data, record, outcomes)
+    return Evaluation(plan, scoring.trajectories, to_frame([*rows, *found.beside]), summary, data, record, outcomes)
 
 
 async def _judge(
@@ -189,18 +209,29 @@ async def _judge(
     try:
         await judge_samples(gateway, samples, metrics, on_judged, found)
     except JudgeError as error:  # the run ends here for the judge; what it delivered is kept and shown
-        unjudged = Score.failed(f"not judged: {error}")
+        unjudged = Score.failed(f"{UNJUDGED}: {error}")
         for sample in samples:
             for metric in metrics:
                 found.setdefault((sample.key, metric.name), Judgement(metric.name, gateway.name, unjudged))
     return found
 
 
+def is_unjudged(score: Score) -> bool:
+    """Whether nobody judged because the judge was stopped: by a limit, or for good."""
+    return score.status == "failed" and (score.reason or "").startswith(UNJUDGED)
+
+
 def _ledger(
     gateway: Gateway, judgements: Mapping[tuple[tuple[Any, ...], str], Judgement] | None
 ) -> dict[str, Any]:
-    """What judging cost this time; replies behind verdicts that were stored whole count as stored, too."""
-    ledger = dict(gateway.ledger)
+    """What judging cost, this time and in all, and what is missing where the judge was stopped.
+
+    Replies behind verdicts that were stored whole count as stored, too.
+    """
+    ledger = {**gateway.ledger, "all_runs": total(gateway.store.spending())}
+    asked = Counter(name for _, name in judgements or {})
+    lost = Counter(name for (_, name), found in (judgements or {}).items() if is_unjudged(found.score))
+    ledger["not_judged"] = {name: {"missing": count, "of": asked[name]} for name, count in lost.items()}
     ledger["stored"] += sum(judgement.n_stored for judgement in (judgements or {}).values() if judgement.n_calls == 0)
     return ledger
 
@@ -238,5 +269,5 @@ def _failures(scoring: Scoring, rows: Sequence[ScoreRow]) -> tuple[tuple[str, st
     steps = [(t.question_id, f"step {s.index}", s.outermost.error) for t in scoring.trajectories for s in t.steps
              if s.outermost.error is not None]
     judged = [(r.question_id, r.metric, r.reason or "") for r in rows if r.step == FINAL and r.status == "failed"
-              and not (r.reason or "").startswith("app failed")]
+              and r.labels != "judged" and not (r.reason or "").startswith("app failed")]
     return (*failed, *steps, *judged)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ragkit.evaluation.funnel import answer_right
 from ragkit.evaluation.judged_rows import judge_sample, judged_rows
-from ragkit.evaluation.scoring import Scoring, final_list
+from ragkit.evaluation.scoring import Scoring, scored_lists
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.judge.offline import OFFLINE_JUDGE, OfflineResults, judge_offline
 from ragkit.metrics.ranking import RankedIds, build_batch, score_batch
 from ragkit.metrics.registry import Metric, definitions
 from ragkit.metrics.trajectory import EvidencePath, StageList, score_path
 from ragkit.records.judgements import Judgement, Score
-from ragkit.records.trajectory import Trajectory
+from ragkit.records.trajectory import Passage, Trajectory
 
 _LABEL_REASONS = {"unanswerable": "declared unanswerable", "unlabelled": "unlabelled"}
 
@@ -31,15 +31,18 @@ class Scorer:
         self.paths: dict[tuple[str, int], EvidencePath] = {}
         self.offline: OfflineResults = {}
 
-    def rows(self) -> list[ScoreRow]:
-        """All rows: every step's list, the trajectory metrics, and the metrics at the end."""
+    def rows(self, gold: bool = True) -> list[ScoreRow]:
+        """All rows: every step's list, the trajectory metrics, and the metrics at the end.
+
+        Without `gold` only those that no label is needed for.
+        """
         self.offline = self._judge_offline()
         for trajectory in self._scoring.trajectories:
             self.answers[trajectory.key] = self._answer_scores(trajectory)
             self.paths[trajectory.key] = self._path(trajectory)
-        result = self._ranking_rows()
+        result = self._ranking_rows() if gold else []
         for trajectory in self._scoring.trajectories:
-            result += self._trajectory_rows(trajectory)
+            result += self._trajectory_rows(trajectory) if gold else []
             result += self._answer_rows(trajectory)
             result += judged_rows(self._scoring, trajectory, self._judgements)
         return result
@@ -65,71 +68,36 @@ class Scorer:
         scoring, metrics = self._scoring, self._scoring.of_kind("ranking")
         if not metrics:
             return []
-        places: list[tuple[Trajectory, str, str, str | None]] = []  # trajectory, step, stage, why it failed
-        rankings: list[RankedIds] = []
-        for trajectory in scoring.trajectories:
-            name, question_id = scoring.projection.names, trajectory.question_id
-            unlabelled = _LABEL_REASONS.get(self._states[question_id])
-            for step in trajectory.steps:
-                found = step.outermost
-                broken = None if found.error is None else f"step failed: {found.error}"
-                places.append((trajectory, str(step.index), found.stage, broken))
-                names = name(question_id, found.passages)
-                rankings.append(RankedIds(question_id, names, found.ranked, True, unlabelled))
-            end = final_list(trajectory)
-            failed = None if trajectory.error is None else f"app failed: {trajectory.error}"
-            places.append((trajectory, FINAL, end.stage, failed))
-            rankings.append(
-                RankedIds(question_id, name(question_id, end.passages), end.ranked, end.cuttable, unlabelled)
-            )
+        lists = [(trajectory, found) for trajectory in scoring.trajectories for found in scored_lists(trajectory)]
+        rankings = [
+            RankedIds(t.question_id, scoring.projection.names(t.question_id, found.passages), found.ranked,
+                      found.cuttable, _LABEL_REASONS.get(self._states[t.question_id])) for t, found in lists
+        ]
         scores = score_batch(build_batch(rankings, scoring.projection.qrels, level=scoring.level), metrics)
         rows = []
-        for (trajectory, step_name, stage, failed), line in zip(places, scores, strict=True):
+        for (trajectory, found), line in zip(lists, scores, strict=True):
             labels = self._labels(trajectory)
             for metric, score in zip(metrics, line, strict=True):
-                shown = score if failed is None else Score.failed(failed)
-                rows.append(self._row(trajectory, step_name, stage, metric.name, shown, labels=labels))
+                shown = score if found.failed is None else Score.failed(found.failed)
+                rows.append(self._row(trajectory, found.step, found.stage, metric.name, shown, labels=labels))
         return rows
 
     def _path(self, trajectory: Trajectory) -> EvidencePath:
-        scoring, question_id = self._scoring, trajectory.question_id
-        projection, state = scoring.projection, self._states[question_id]
-        steps = tuple(
-            () if step.outermost.error is not None else projection.names(question_id, step.outermost.passages)
-            for step in trajectory.steps
+        question_id, projection = trajectory.question_id, self._scoring.projection
+        return evidence_path(
+            trajectory, lambda passages: projection.names(question_id, passages),
+            projection.qrels.get(question_id, {}), index_ids=projection.index_ids(question_id),
+            answer_right=self.right(trajectory), label_state=self._states[question_id], level=self._scoring.level,
         )
-        stages = tuple(
-            tuple(StageList(r.stage, projection.names(question_id, r.passages)) for r in step.retrievals)
-            for step in trajectory.steps
-        )
-        return EvidencePath(
-            steps=steps,
-            gold=projection.qrels.get(question_id, {}),
-            context=None if trajectory.context is None else projection.names(question_id, trajectory.context.passages),
-            context_ranked=trajectory.context is None or trajectory.context.ranked,
-            errors=tuple(step.outermost.error is not None for step in trajectory.steps),
-            stages=stages,
-            index_ids=projection.index_ids(question_id),
-            answer_right=answer_right(self.answers[trajectory.key], scoring.rule),
-            label_state=state,
-            level=scoring.level,
-        )
+
+    def right(self, trajectory: Trajectory) -> bool | None:
+        """Whether the answer is right by the rule in use; None where nobody can tell."""
+        return answer_right(self.answers[trajectory.key], self._scoring.rule)
 
     def _trajectory_rows(self, trajectory: Trajectory) -> list[ScoreRow]:
         metrics = self._scoring.of_kind("trajectory")
-        if not metrics:
-            return []
-        labels = self._labels(trajectory)
-        rows = []
-        for name, outcome in score_path(self.paths[trajectory.key], metrics).items():
-            if isinstance(outcome, list):
-                for step, score in zip(trajectory.steps, outcome, strict=True):
-                    row = self._row(trajectory, str(step.index), step.outermost.stage, name, score, labels=labels)
-                    rows.append(row)
-                continue
-            shown = outcome if trajectory.error is None else Score.failed(f"app failed: {trajectory.error}")
-            rows.append(self._row(trajectory, FINAL, "trajectory", name, shown, labels=labels))
-        return rows
+        outcomes = score_path(self.paths[trajectory.key], metrics)
+        return placed_rows(self._scoring, trajectory, outcomes, labels=self._labels(trajectory))
 
     def _judge_offline(self) -> OfflineResults:
         """All answer metrics of all trajectories: the rule for "right" needs some that nobody asked to see."""
@@ -152,3 +120,32 @@ class Scorer:
             self._row(trajectory, FINAL, "answer", metric.name, scores[metric.name], judge=OFFLINE_JUDGE)
             for metric in self._scoring.of_kind("answer")
         ]
+
+
+def evidence_path(trajectory: Trajectory, names: Callable[[Sequence[Passage]], tuple[str, ...]],
+                  gold: Mapping[str, float], **known: Any) -> EvidencePath:
+    """The path of a trajectory in the units that `names` gives its passages; `known`: EvidencePath's other fields."""
+    steps = trajectory.steps
+    return EvidencePath(
+        steps=tuple(() if step.outermost.error is not None else names(step.outermost.passages) for step in steps),
+        gold=gold,
+        context=None if trajectory.context is None else names(trajectory.context.passages),
+        context_ranked=trajectory.context is None or trajectory.context.ranked,
+        errors=tuple(step.outermost.error is not None for step in steps),
+        stages=tuple(tuple(StageList(r.stage, names(r.passages)) for r in step.retrievals) for step in steps),
+        **known,
+    )
+
+
+def placed_rows(scoring: Scoring, trajectory: Trajectory, outcomes: Mapping[str, Score | list[Score]],
+                **more: Any) -> list[ScoreRow]:
+    """Trajectory metrics as rows: a series has one a step, the others stand at the end and fail with the app."""
+    rows = []
+    for name, outcome in outcomes.items():
+        if isinstance(outcome, list):
+            for step, score in zip(trajectory.steps, outcome, strict=True):
+                rows.append(scoring.row(trajectory, str(step.index), step.outermost.stage, name, score, **more))
+            continue
+        shown = outcome if trajectory.error is None else Score.failed(f"app failed: {trajectory.error}")
+        rows.append(scoring.row(trajectory, FINAL, "trajectory", name, shown, **more))
+    return rows

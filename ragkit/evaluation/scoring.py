@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ragkit.evaluation.funnel import RightRule
-from ragkit.evaluation.table import ScoreRow
+from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.evaluation.units import Projection
 from ragkit.metrics.registry import Metric
 from ragkit.records.judgements import Score
@@ -27,7 +27,13 @@ class Scoring:
     rule: RightRule = field(default_factory=RightRule)
 
     def of_kind(self, kind: str) -> tuple[Metric, ...]:
-        return tuple(metric for metric in self.metrics if metric.definition.kind == kind)
+        """The metrics of a kind; those that hold a step against its own query are `query_metrics`."""
+        return tuple(metric for metric in self.metrics
+                     if metric.definition.kind == kind and metric.definition.against == "question")
+
+    @property
+    def query_metrics(self) -> tuple[Metric, ...]:
+        return tuple(metric for metric in self.metrics if metric.definition.against == "query")
 
     def row(self, trajectory: Trajectory, step: str, stage: str, metric: str, score: Score, **more: Any) -> ScoreRow:
         """One score of a trajectory, as a row of scores.jsonl."""
@@ -57,3 +63,35 @@ def final_list(trajectory: Trajectory) -> FinalList:
     order = dict.fromkeys(passage.id for found in lists for passage in found.passages)
     passages = tuple(union[passage_id] for passage_id in order)
     return FinalList(passages, "union", all(found.ranked for found in lists), cuttable=not order)
+
+
+class ScoredList(NamedTuple):
+    """A list that rank metrics are given: of a step, or at the end. `failed` says why it has no score."""
+
+    step: str
+    stage: str
+    passages: tuple[Passage, ...]
+    ranked: bool
+    cuttable: bool
+    failed: str | None
+    query: str = ""
+
+
+def scored_lists(trajectory: Trajectory) -> list[ScoredList]:
+    """The outermost list of each step, then the list at the end."""
+    found = []
+    for step in trajectory.steps:
+        own = step.outermost
+        broken = None if own.error is None else f"step failed: {own.error}"
+        found.append(ScoredList(str(step.index), own.stage, own.passages, own.ranked, True, broken, own.query))
+    end = final_list(trajectory)
+    failed = None if trajectory.error is None else f"app failed: {trajectory.error}"
+    return [*found, ScoredList(FINAL, end.stage, end.passages, end.ranked, end.cuttable, failed)]
+
+
+def passage_text(passage: Passage, dataset: Dataset) -> str | None:
+    """The text of a passage: its own, else the document's of that id; None where nobody knows it."""
+    if passage.text is not None or dataset.corpus is None:
+        return passage.text
+    document = dataset.corpus.get(passage.id)
+    return None if document is None else document.content

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragkit.errors import DataError
-from ragkit.evaluation.defaults import wanted_metrics
+from ragkit.evaluation.defaults import PER_STEP_QUERY, wanted_metrics
 from ragkit.evaluation.funnel import RightRule
+from ragkit.evaluation.label_bridge import EarlierJudge
+from ragkit.evaluation.label_report import read_labels
 from ragkit.evaluation.notes import label_notes
 from ragkit.evaluation.options import Options
 from ragkit.evaluation.privacy import without_messages, without_secrets
@@ -21,6 +23,7 @@ from ragkit.evaluation.thresholds import require_judge, run_thresholds
 from ragkit.evaluation.units import Projection
 from ragkit.metrics.batch import check_level
 from ragkit.metrics.registry import parse_all
+from ragkit.records.human_labels import HumanLabel, merged, read_human_labels, write_human_labels
 from ragkit.records.questions import Dataset, text_id
 from ragkit.records.readers import load_dataset
 from ragkit.records.readers.beir import write_folder
@@ -50,6 +53,8 @@ class Session:
             "limit": options.limit, "seed": options.seed, **identity, **options.config,
         })
         self.known = self.folder.known(self.config) if self.folder is not None else {}
+        self.labels = self._labels()
+        self._earlier: EarlierJudge | None = None
         self.thresholds: tuple[Threshold, ...] = ()
         self._source = source
         self._environment = {**environment(), **({"started": self.known["started"]} if "started" in self.known else {})}
@@ -59,6 +64,14 @@ class Session:
         """The session of a run that asks an app: what is asked how often is part of what the run is."""
         named = {} if "system" in options.config else {"app": _described(app)}
         return cls(source, out, options, {**named, "repeats": options.repeats})
+
+    def _labels(self) -> tuple[HumanLabel, ...]:
+        """What people said: the labels that the folder holds, and those that were given, which count before them."""
+        kept = self.folder.labels if self.folder is not None else None
+        old = read_human_labels(kept) if kept is not None and kept.exists() else []
+        given = self.options.labels
+        new = read_labels(given) if isinstance(given, (str, Path)) else given
+        return tuple(merged(old, new)[0])
 
     def record_settings(self) -> RecordSettings:
         o = self.options
@@ -79,16 +92,23 @@ class Session:
         wanted = wanted_metrics(metrics, self.options.k_values)
         if self.known.get("metrics"):
             wanted = tuple(dict.fromkeys([*parse_all(self.known["metrics"]), *wanted]))
+        if self.options.per_step_query and not any(metric.definition.against == "query" for metric in wanted):
+            wanted = (*wanted, *parse_all(PER_STEP_QUERY))
         own = self.folder.path.resolve().name if self.folder is not None else "run"
         variant = self.options.variant or self.known.get("variant") or own
         self.thresholds = run_thresholds(self.options.threshold, self.known, wanted)
         return Plan(data, wanted, variant, self.options.level, RightRule(self.options.answer_threshold),
-                    self.options.seed, self.options.all_questions, self.thresholds)
+                    self.options.seed, self.options.all_questions, self.thresholds,
+                    relevance=self.options.relevance == "judge" or bool(self.known.get("relevance")))
 
     @asynccontextmanager
     async def judging(self, judge: Any) -> AsyncIterator[Gateway | None]:
         """The judge, opened; None where nobody is to be asked. Closed whatever happens."""
         if judge is None and self.options.judge_url is None:
+            for wanted, flag in ((self.options.relevance, "--relevance judge"),
+                                 (self.options.per_step_query, "--per-step-query")):
+                if wanted:
+                    raise DataError(f"{flag}: needs a judge: add --judge provider:model, or --judge-url http://host/v1")
             require_judge(self.thresholds, None, None)
             yield None
             return
@@ -107,10 +127,20 @@ class Session:
 
     def _same_judge(self, gateway: Gateway) -> None:
         before = self.known.get("judge")
-        if before is not None and before["fingerprint"] != gateway.fingerprint:
+        if before is None:
+            return
+        if before["fingerprint"] == gateway.fingerprint:
+            was, now = before.get("language"), gateway.settings.language
+            if was != now:
+                raise DataError(f"{self.folder and self.folder.path}: was judged with prompts in {was or 'english'}, "
+                                f"now in {now or 'english'}; add --judge-language {was or 'english'}, or choose "
+                                "another --out")
+            return
+        if self.options.rejudge is None:
             raise DataError(f"{self.folder and self.folder.path}: was judged by {before['name']} at "
                             f"{before['endpoint']}, now by {gateway.name} at {gateway.backend.where} (or with other "
-                            "parameters); choose another --out")
+                            "parameters); choose another --out, or ask both about a part first: --rejudge 60")
+        self._earlier = EarlierJudge(before, Path(self.known["store"]), self.options.rejudge)
 
     async def finish(
         self,
@@ -132,12 +162,16 @@ class Session:
             "judge": _judge_record(gateway) if gateway is not None else self.known.get("judge"),
             "store": str(gateway.store.path) if gateway is not None else self.known.get("store"),
             "thresholds": [one.to_json() for one in plan.thresholds],
+            **({"bridge": self.known["bridge"]} if "bridge" in self.known else {}),
             **(more or {}),
         }
         if not self.options.include_text:
             trajectories = [without_messages(trajectory) for trajectory in trajectories]
+        plan = replace(plan, labels=self.labels, earlier=self._earlier)
         evaluation = await assemble(plan, trajectories, gateway, run, gold, self.options.on_judged)
         if self.folder is not None:
+            if self.labels:
+                write_human_labels(self.folder.labels, self.labels, self.options.include_text)
             evaluation.save(self.folder, self.options.include_text)
         return evaluation
 
@@ -183,4 +217,5 @@ def _judge_record(gateway: Gateway) -> dict[str, str]:
     """Who judged, for run.json: what finds the stored verdicts again, and no key."""
     spec = gateway.settings.embeddings
     return {"name": gateway.name, "endpoint": gateway.backend.where, "fingerprint": gateway.fingerprint,
-            "embeddings": spec if isinstance(spec, str) else type(spec).__qualname__}
+            "embeddings": spec if isinstance(spec, str) else type(spec).__qualname__,
+            **({"language": gateway.settings.language} if gateway.settings.language else {})}

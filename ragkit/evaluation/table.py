@@ -39,7 +39,7 @@ class ScoreRow(NamedTuple):
 
 COLUMNS = ScoreRow._fields
 _CATEGORICAL = ("variant", "question_id", "category", "step", "stage", "metric", "status", "reason", "labels", "judge")
-KEY = ["variant", "question_id", "repeat", "step", "stage", "metric"]
+KEY = ["variant", "question_id", "repeat", "step", "stage", "metric", "labels"]
 
 
 def to_frame(rows: Iterable[ScoreRow]) -> pd.DataFrame:

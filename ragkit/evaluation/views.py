@@ -9,9 +9,10 @@ from typing import Any
 
 from ragkit.evaluation.score import Scorer
 from ragkit.evaluation.scoring import FinalList, Scoring, final_list
+from ragkit.evaluation.suspects import passage_hint, suspect_warnings
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.metrics.registry import Metric, parse
-from ragkit.metrics.trajectory import fates, score_path
+from ragkit.metrics.trajectory import EvidencePath, fates, score_path
 from ragkit.records.judgements import Judgement, Score
 from ragkit.records.trajectory import Passage, Retrieval, Trajectory
 from ragkit.report.data import ListView, MetricInfo, PassageView, QuestionView, ScoreView, StepView
@@ -59,11 +60,11 @@ def _bin(rank: int) -> str:
     return "11-20" if rank <= 20 else "21-50" if rank <= 50 else "51+"
 
 
-def rerank_counts(scorer: Scorer) -> dict[str, int]:
+def rerank_counts(paths: Mapping[tuple[str, int], EvidencePath]) -> dict[str, int]:
     """How many questions the re-ranker helped, hurt, or left as they were, by NDCG@5; empty where there is none."""
     lifts: dict[str, list[float]] = defaultdict(list)
     lift = parse("rerank_lift@5")
-    for (question_id, _), path in scorer.paths.items():
+    for (question_id, _), path in paths.items():
         score = score_path(path, [lift])[lift.name]
         if isinstance(score, Score) and score.value is not None:
             lifts[question_id].append(score.value)
@@ -142,7 +143,8 @@ class QuestionViews:
             context=self._context(trajectory, end),
             scores=tuple(self._score(row) for row in self._rows[trajectory.key] if row.step == FINAL),
             fates=fates(path) if path.label_state == "labelled" else {},
-            warnings=tuple(str(warning) for warning in trajectory.meta.get("warnings", ())),
+            warnings=(*(str(warning) for warning in trajectory.meta.get("warnings", ())),
+                      *suspect_warnings(trajectory, self._scoring.dataset)),
             flags=self._flags(trajectory),
             ms=trajectory.ms,
         )
@@ -176,7 +178,8 @@ class QuestionViews:
             document = self._scoring.dataset.corpus.get(passage.id)
             text = document.content if document is not None else None
         return PassageView(passage.id, rank, text, passage.doc_id, passage.score,
-                           self._scoring.projection.grade(question_id, passage), unit in relevant, new, copy)
+                           self._scoring.projection.grade(question_id, passage), unit in relevant, new, copy,
+                           passage_hint(text))
 
     def _score(self, row: ScoreRow) -> ScoreView:
         judgement = self._judgements.get(((row.question_id, row.repeat), row.metric))

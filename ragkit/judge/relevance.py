@@ -164,7 +164,10 @@ def pools_fingerprint(pools: Iterable[Pool]) -> str:
 
 async def _state(gateway: Gateway, pool: Pool, window: asyncio.Semaphore) -> None:
     asked = pool.asked
-    if not asked.reference or not asked.passages:
+    if not asked.reference:
+        return
+    if not asked.passages:  # nothing to judge, but what other runs found belongs to the pool all the same
+        pool.statements = known_statements(gateway, asked.text, asked.reference) or ()
         return
     async with window:
         try:

@@ -16,6 +16,7 @@ from ragkit.errors import DataError
 Kind = Literal["ranking", "trajectory", "judged", "answer"]
 Direction = Literal["higher", "lower", "none"]
 Cut = Literal["required", "optional", "none"]
+Against = Literal["question", "query"]
 Law = Literal["in_range", "deterministic", "perfect_is_one", "swap_up", "rename", "nothing_relevant_undefined",
               "empty_is_zero", "padding", "batch_equals_single"]
 
@@ -40,7 +41,7 @@ TIES: Final[Mapping[Kind, str]] = {
     "answer": "none: one answer a question",
 }
 
-_MODULES = ("ranking", "dialects", "trajectory", "judged", "answers")  # loaded on first look-up
+_MODULES = ("ranking", "dialects", "trajectory", "judged", "answers", "query")  # loaded on first look-up
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,7 @@ class Definition:
     formula: str = ""
     dialect_of: str = ""
     differs: str = ""
+    against: Against = "question"  # of a rank metric: "query" where a step is held against its own query
 
     @property
     def ties(self) -> str:

@@ -20,6 +20,7 @@ class PassageView:
     gold: bool = False
     new: bool = False  # not seen in an earlier step
     copy: bool = False  # a later copy of an id in the same list
+    hint: str = ""  # what makes its text read like an instruction to a model
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ class QuestionView:
     scores: tuple[ScoreView, ...]
     fates: Mapping[str, str] = field(default_factory=dict)  # gold id -> the deepest stage it reached
     warnings: tuple[str, ...] = ()
+    statements: tuple[str, ...] = ()  # of the reference answer, numbered from 1, where a judge's labels count them
     flags: tuple[str, ...] = ()  # shown under the answer: "no passage holds the number 1874", and the like
     ms: float | None = None
 

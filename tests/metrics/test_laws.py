@@ -70,7 +70,8 @@ def test_laws_are_declared_that_can_be_tested(definition: Definition) -> None:
 
 def test_which_laws_the_rank_metrics_leave_out() -> None:
     assert {(d.name, law) for d in definitions("ranking") for law in undeclared(d)} == {
-        ("precision", "perfect_is_one"), ("dcg", "perfect_is_one"), ("ap_retrieved", "swap_up"),
+        ("precision", "perfect_is_one"), ("query_precision", "perfect_is_one"), ("dcg", "perfect_is_one"),
+        ("ap_retrieved", "swap_up"),
         ("judged", "nothing_relevant_undefined"), ("judged", "empty_is_zero"), ("judged", "padding"),
         ("first_relevant_rank", "empty_is_zero"), ("precision_set", "padding"), ("precision_returned", "padding"),
         ("id_context_precision", "padding")}
@@ -90,7 +91,7 @@ def test_the_steps_of_a_trajectory_are_separate_rankings(case: RankCase, others:
     gold = {**case.gold, "a": 1.0, "c": 2.0}
     lists = [case.ids, *others]
     steps = tuple(Step(i, (Retrieval("retrieve", "?", tuple(map(Passage, ids))),)) for i, ids in enumerate(lists))
-    metrics = metrics_of("ranking")
+    metrics = [metric for metric in metrics_of("ranking") if metric.definition.against == "question"]
     scoring = Scoring("app", Dataset((Question("q", "?"),), {"q": gold}), (Trajectory("q", "?", steps),),
                       Projection("chunk", {"q": gold}), tuple(metrics), case.level)
     found = {(row.step, row.metric): (row.value, row.status, row.reason) for row in Scorer(scoring, None).rows()}

@@ -1,0 +1,296 @@
+"""Score rows from judged labels: grades for rank metrics, statements of the reference answer for recall and over steps.
+
+A pair that was not judged is no 0. Where a score depends on it, the score is failed (undefined where there was no text
+to judge); it is given where the best and the worst that the judge could have said come to the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isclose
+from typing import Final
+
+from ragkit.evaluation.funnel import evidence_complete
+from ragkit.evaluation.judged_rows import NO_JUDGE
+from ragkit.evaluation.relevance import NO_TEXT, JudgedLabels
+from ragkit.evaluation.score import evidence_path, placed_rows
+from ragkit.evaluation.scoring import ScoredList, Scoring, scored_lists
+from ragkit.evaluation.table import FINAL, ScoreRow
+from ragkit.judge.relevance import BEST, Pool
+from ragkit.metrics.ranking import NO_CUT, NO_ORDER, RankedIds, build_batch, score_batch
+from ragkit.metrics.registry import Metric
+from ragkit.metrics.trajectory import EvidencePath, score_path
+from ragkit.records.judgements import Score
+from ragkit.records.trajectory import Passage, Trajectory
+
+NO_FULL_R: Final = "judged labels give no full R"
+NO_STATEMENT: Final = "no statement in the reference answer"
+JUDGED: Final = "judged"
+_BY_STATEMENTS = {"recall", "allhit"}  # of the rank metrics; of the others over steps all but these:
+_BY_GRADES = {"rerank_lift", "rerank_lift_mrr", "novelty", "redundancy"}
+_BY_GAIN = {"dcg", "ndcg", "ndcg_exp", "ndcg_returned", "query_ndcg", "rerank_lift"}  # every grade above 0 counts
+_BY_IDS = {"id_context_recall"}
+_UNSEEN = "\0not found"  # stands for what answers the question, where nothing in the pool does
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A list, and what it is held against: a pool of grades, or the reason why there is none."""
+
+    pool: Pool | None
+    withheld: str | None
+    passages: tuple[Passage, ...]
+    found: ScoredList
+
+
+class JudgedScorer:
+    """Scores one variant with judged labels. `right` says whether an answer is right.
+
+    `paths` are in statements of the reference answer, without labels where these are not known; `graded` in passages.
+    """
+
+    def __init__(self, scoring: Scoring, labels: JudgedLabels, right: Callable[[Trajectory], bool | None]) -> None:
+        self._scoring, self._labels, self._right = scoring, labels, right
+        self._states = scoring.dataset.label_states()
+        self._grades = {id(pool): labels.grades(pool) for pool in labels.pools}
+        self.paths = {trajectory.key: self._outcome_path(trajectory) for trajectory in scoring.trajectories}
+        self.graded = {trajectory.key: self._graded_path(trajectory, False, labels.level)
+                       for trajectory in scoring.trajectories}
+
+    def rows(self) -> list[ScoreRow]:
+        """Rank metrics of every step's list and of the list at the end, and the metrics over all steps."""
+        scoring, rows = self._scoring, list[ScoreRow]()
+        lists = [(trajectory, found) for trajectory in scoring.trajectories for found in scored_lists(trajectory)]
+        cases = [_Case(self._pool(t), self._withheld(t), found.passages, found) for t, found in lists]
+        metrics = scoring.of_kind("ranking")
+        by_metric = self._rank_scores(cases, metrics)
+        for place, (trajectory, found) in enumerate(lists):
+            for metric in metrics:
+                score = by_metric[metric.name][place] if found.failed is None else Score.failed(found.failed)
+                rows.append(self._row(trajectory, found, metric, score))
+        for trajectory in scoring.trajectories:
+            outcomes = self._path_scores(trajectory, scoring.of_kind("trajectory"))
+            rows += placed_rows(scoring, trajectory, outcomes, labels=JUDGED, judge=self._labels.judge)
+        return rows
+
+    def query_rows(self) -> list[ScoreRow]:
+        """Each step's list against the step's own query."""
+        lists = [(trajectory, found) for trajectory in self._scoring.trajectories
+                 for found in scored_lists(trajectory) if found.step != FINAL]
+        cases = [_Case(self._labels.queries.get(found.query), None if found.query.strip() else "no query",
+                       found.passages, found) for _, found in lists]
+        cases = [case if case.pool or case.withheld else _Case(None, NO_JUDGE, (), case.found) for case in cases]
+        rows, metrics = list[ScoreRow](), self._scoring.query_metrics
+        by_metric = self._rank_scores(cases, metrics)
+        for place, (trajectory, found) in enumerate(lists):
+            for metric in metrics:
+                score = by_metric[metric.name][place] if found.failed is None else Score.failed(found.failed)
+                rows.append(self._row(trajectory, found, metric, score))
+        return rows
+
+    def after_the_end(self, trajectory: Trajectory) -> Score | None:
+        """Cumulative recall at a step that was not taken; None where the last step's value holds on."""
+        if trajectory.error is not None:
+            return Score.failed(f"app failed: {trajectory.error}")
+        reason = self._withheld(trajectory) or self._no_statements(self._pool(trajectory))
+        if reason is not None:
+            return Score.undefined(reason)
+        return None if trajectory.steps else Score.scored(0.0)
+
+    def _row(self, trajectory: Trajectory, found: ScoredList, metric: Metric, score: Score) -> ScoreRow:
+        return self._scoring.row(trajectory, found.step, found.stage, metric.name, score, labels=JUDGED,
+                                 judge=self._labels.judge)
+
+    def _pool(self, trajectory: Trajectory) -> Pool | None:
+        return self._labels.questions.get(trajectory.question_id)
+
+    def _withheld(self, trajectory: Trajectory) -> str | None:
+        return "declared unanswerable" if self._pool(trajectory) is None else None
+
+    def _rank_scores(self, cases: Sequence[_Case], metrics: Iterable[Metric]) -> dict[str, list[Score]]:
+        found: dict[str, list[Score]] = {}
+        for metric in metrics:
+            name = metric.definition.name
+            if name in _BY_IDS:
+                found[metric.name] = [Score.undefined(case.withheld or NO_FULL_R) for case in cases]
+            elif name in _BY_STATEMENTS:
+                found[metric.name] = self._by_statements(cases, metric)
+            else:
+                found[metric.name] = self._by_grades(cases, metric)
+        return found
+
+    def _by_grades(self, cases: Sequence[_Case], metric: Metric) -> list[Score]:
+        least = _least(metric, self._labels.level)
+        names = [tuple(map(self._labels.names.name, case.passages)) for case in cases]
+
+        def scored(places: Sequence[int], high: bool) -> list[Score]:
+            qrels, rankings = dict[str, Mapping[str, float]](), list[RankedIds]()
+            for place in places:
+                case = cases[place]
+                key = str(place) if high else str(id(case.pool))
+                if key not in qrels:
+                    best = self._missing(case.pool, case.passages) if high else {}
+                    qrels[key] = self._gold(case.pool, dict.fromkeys(best, float(BEST)), least)
+                rankings.append(RankedIds(key, names[place], case.found.ranked, case.found.cuttable, case.withheld))
+            lines = score_batch(build_batch(rankings, qrels, level=self._labels.level), [metric])
+            return [line[0] for line in lines]
+
+        if metric.definition.name == "judged":  # it tells how much was not judged
+            return scored(range(len(cases)), False)
+        return self._between(cases, scored)
+
+    def _by_statements(self, cases: Sequence[_Case], metric: Metric) -> list[Score]:
+        uncut = Metric(metric.definition)
+
+        def scored(places: Sequence[int], high: bool) -> list[Score]:
+            qrels, rankings = dict[str, Mapping[str, float]](), list[RankedIds]()
+            for place in places:
+                case = cases[place]
+                reason = case.withheld or self._no_statements(case.pool)
+                if metric.k is not None:
+                    reason = reason or (None if case.found.ranked else NO_ORDER) or (
+                        None if case.found.cuttable else NO_CUT)
+                key = str(id(case.pool))
+                qrels[key] = dict.fromkeys(_units(case.pool), 1.0)
+                carried = self._carried(case.pool, case.passages[:metric.k], high)
+                rankings.append(RankedIds(key, carried, unlabelled_reason=reason))
+            return [line[0] for line in score_batch(build_batch(rankings, qrels), [uncut])]
+
+        return self._between(cases, scored)
+
+    def _between(self, cases: Sequence[_Case], scored: Callable[[Sequence[int], bool], list[Score]]) -> list[Score]:
+        """The scores, but for those that depend on what was not judged."""
+        found = scored(range(len(cases)), False)
+        unsure = [place for place, case in enumerate(cases)
+                  if case.withheld is None and self._missing(case.pool, case.passages)]
+        for place, best in zip(unsure, scored(unsure, True) if unsure else (), strict=True):
+            case = cases[place]
+            found[place] = _sure(found[place], best, self._missing(case.pool, case.passages), len(case.passages))
+        return found
+
+    def _path_scores(self, trajectory: Trajectory, metrics: Sequence[Metric]) -> dict[str, Score | list[Score]]:
+        pool, withheld = self._pool(trajectory), self._withheld(trajectory)
+        passages = [p for step in trajectory.steps for r in step.retrievals for p in r.passages]
+        passages += trajectory.context.passages if trajectory.context is not None else ()
+        missing = {} if withheld else self._missing(pool, passages)
+        found: dict[str, Score | list[Score]] = {}
+        for metric in metrics:
+            by_grades = metric.definition.name in _BY_GRADES
+            reason = withheld or (None if by_grades else self._no_statements(pool))
+            if reason is not None:
+                undefined = Score.undefined(reason)
+                found[metric.name] = [undefined] * len(trajectory.steps) if metric.definition.series else undefined
+                continue
+
+            def scored(high: bool, metric: Metric = metric, by_grades: bool = by_grades) -> Score | list[Score]:
+                path = (self._graded_path(trajectory, high, _least(metric, self._labels.level)) if by_grades
+                        else self._stated_path(trajectory, high))
+                return score_path(path, [metric])[metric.name]
+
+            score = scored(False)
+            if missing:
+                best, count = scored(True), len({self._labels.names.name(p) for p in passages})
+                if isinstance(score, list):
+                    assert isinstance(best, list)
+                    score = [_sure(low, high, missing, count) for low, high in zip(score, best, strict=True)]
+                else:
+                    assert isinstance(best, Score)
+                    score = _sure(score, best, missing, count)
+            found[metric.name] = score
+        return found
+
+    def _outcome_path(self, trajectory: Trajectory) -> EvidencePath:
+        """The path for evidence x answer; without labels where nobody can tell whether the evidence is complete."""
+        if self._withheld(trajectory) is not None:
+            return evidence_path(trajectory, lambda _: (), {}, answer_right=self._right(trajectory),
+                                 label_state=self._states[trajectory.question_id])
+        low, high = self._stated_path(trajectory, False), self._stated_path(trajectory, True)
+        if self._no_statements(self._pool(trajectory)) is None and evidence_complete(low) == evidence_complete(high):
+            return low
+        return evidence_path(trajectory, lambda _: (), {}, answer_right=self._right(trajectory),
+                             label_state="unlabelled")
+
+    def _stated_path(self, trajectory: Trajectory, high: bool) -> EvidencePath:
+        pool = self._pool(trajectory)
+        return evidence_path(trajectory, lambda passages: self._carried(pool, passages, high),
+                             dict.fromkeys(_units(pool), 1.0), answer_right=self._right(trajectory))
+
+    def _graded_path(self, trajectory: Trajectory, high: bool, least: float) -> EvidencePath:
+        pool = self._pool(trajectory)
+        every = [p for step in trajectory.steps for r in step.retrievals for p in r.passages]
+        best = dict.fromkeys(self._missing(pool, every), float(BEST)) if high else {}
+        return evidence_path(trajectory, lambda passages: tuple(map(self._labels.names.name, passages)),
+                             self._gold(pool, best, least), level=self._labels.level,
+                             label_state="unanswerable" if pool is None else "labelled")
+
+    def _gold(self, pool: Pool | None, more: Mapping[str, float], least: float) -> dict[str, float]:
+        """The grades of a pool. A question that nobody declared unanswerable has an answer: where no grade reaches
+        `least`, it was not found, and stands in the labels as such."""
+        if pool is None:
+            return {}
+        grades = {**self._grades[id(pool)], **more}
+        if not any(grade >= least for grade in grades.values()):
+            grades[_UNSEEN] = self._labels.level
+        return grades
+
+    def _carried(self, pool: Pool | None, passages: Sequence[Passage], high: bool) -> tuple[str, ...]:
+        """The statements that passages carry, in their order; an unjudged one carries none, or all where `high`."""
+        if pool is None:
+            return ()
+        units, found = _units(pool), list[str]()
+        for passage in passages:
+            text = self._labels.names.hash(passage)
+            grade = None if text is None else pool.grades.get(text)
+            if grade is not None:
+                found += [units[number - 1] for number in grade.carries]
+            elif high:
+                found += units
+        return tuple(found)
+
+    def _missing(self, pool: Pool | None, passages: Iterable[Passage]) -> dict[str, str]:
+        """Why passages have no grade, by their names."""
+        found: dict[str, str] = {}
+        if pool is None:
+            return found
+        for passage in passages:
+            text = self._labels.names.hash(passage)
+            reason = NO_TEXT if text is None else pool.reason(text)
+            if reason is not None:
+                found[self._labels.names.name(passage)] = reason
+        return found
+
+    def _no_statements(self, pool: Pool | None) -> str | None:
+        if pool is None or _units(pool) or pool.error is not None:
+            return None
+        return NO_STATEMENT if pool.asked.reference else NO_FULL_R
+
+
+def unasked_query_rows(scoring: Scoring) -> list[ScoreRow]:
+    """What stands for the metrics of the steps' own queries where no judge was asked."""
+    return [scoring.row(trajectory, found.step, found.stage, metric.name, Score.undefined(NO_JUDGE))
+            for trajectory in scoring.trajectories for found in scored_lists(trajectory) if found.step != FINAL
+            for metric in scoring.query_metrics]
+
+
+def _units(pool: Pool | None) -> list[str]:
+    """The statements of a reference answer as what is to be found; one unknown one where nothing was retrieved."""
+    if pool is None:
+        return []
+    unknown = bool(pool.asked.reference) and (not pool.asked.passages or pool.error is not None)
+    return [f"statement {number}" for number in range(1, (len(pool.statements) or int(unknown)) + 1)]
+
+
+def _least(metric: Metric, level: float) -> float:
+    """The grade from which a passage gains something."""
+    return 1e-9 if metric.definition.name in _BY_GAIN else level
+
+
+def _sure(low: Score, high: Score, missing: Mapping[str, str], count: int) -> Score:
+    same = low.status == high.status and (low.value is None or isclose(low.value, high.value or 0.0, abs_tol=1e-12))
+    if same:
+        return low
+    reasons = [reason for reason in missing.values() if reason != NO_TEXT]
+    if not reasons:
+        return Score.undefined(f"{len(missing)} of {count} passages have {NO_TEXT}")
+    return Score.failed(f"{len(missing)} of {count} passages not judged: {reasons[0]}")
