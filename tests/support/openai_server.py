@@ -137,7 +137,8 @@ class OpenAIServer:
     """`with OpenAIServer(reply=…) as server:` serves chat/completions, embeddings and models under server.url.
 
     `script` answers the first requests in its order; after that `reply` does (by default the lexical judge).
-    `latency` is added to each. `routes` are POST handlers of other paths (other providers). `calls` holds the chat requests, `in_flight` and `most_in_flight` count them.
+    `latency` is added to each. `calls` holds the chat requests, `in_flight` and `most_in_flight` count them. `routes`
+    are POST handlers of other paths (other providers).
     """
 
     def __init__(self, reply: Reply = lexical_judge, *, script: Iterable[Answer | str] = (), latency: float = 0.0,
