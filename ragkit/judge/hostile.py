@@ -47,8 +47,9 @@ _ASCII_KINDS = tuple(
 )
 _LIKE_LATIN = str.maketrans("аеорсухіјѕԁһԛԝкмтвнАЕОРСУХІЈЅКМТВН", "aeopcyxijsdhqwkmtbhAEOPCYXIJSKMTBH")
 _MIXED, _WORD = re.compile(r"[a-zA-Z][\u0400-\u04ff]|[\u0400-\u04ff][a-zA-Z]"), re.compile(r"[^\W\d_]+")
-# Letters as tag characters, direction overrides that turn words round, words cut up by signs of no width.
-_HIDDEN = re.compile(r"[\U000e0020-\U000e007f]{4,}|[\u202d\u202e][^\n]{0,80}|(?:[^\W\d_][\u200b\u2060\ufeff]){4,}")
+# Terminal codes, letters as tag characters, overrides that turn the direction, words cut up by signs of no width.
+_HIDDEN = re.compile(r"\x1b\[[^\n]{0,20}|[\U000e0020-\U000e007f]{4,}|[\u202d\u202e][^\n]{0,80}|"
+                     r"(?:[^\W\d_][\u200b\u2060\ufeff]){4,}")
 
 
 def instruction_like(text: str) -> tuple[Hint, ...]:
@@ -69,7 +70,7 @@ def instruction_like(text: str) -> tuple[Hint, ...]:
             if any(word in folded for word in needs) and (match := pattern.search(folded)) is not None:
                 found.append(Hint(kind, " ".join(match[0].split())[:_EXCERPT]))
                 break
-    hidden = None if text.isascii() else _HIDDEN.search(text)
+    hidden = None if text.isascii() and "\x1b" not in text else _HIDDEN.search(text)
     if hidden is not None:
         found.append(Hint("hides text from a reader", spelt_out(_uncovered(hidden[0]))[:_EXCERPT]))
     return tuple(found)
