@@ -71,11 +71,25 @@ def codes_of(scoring: Scoring) -> dict[Key, str]:
     return {by_key[sample.key].key: code_of(by_key[sample.key], sample) for sample in judge_samples_of(scoring)}
 
 
+def require_fitting(scoring: Scoring, labels: Sequence[HumanLabel]) -> None:
+    """DataError where not one label belongs to an answer of the run, before a judge is paid for nothing."""
+    codes = codes_of(scoring)
+    known = set(codes.values())
+    for label in labels:
+        parse(label.metric)
+        if label.row in known or (not label.row and (label.question_id, label.repeat) in codes):
+            return
+    if labels:
+        raise DataError(f"labels: not one of {len(labels)} belongs to an answer of this run (the first is of question "
+                        f"{labels[0].question_id!r}); expected labels of these answers: draw them with `ragkit labels "
+                        "sample`, read them with `ragkit labels import`")
+
+
 def corrected_entries(scoring: Scoring, rows: Sequence[ScoreRow], labels: Sequence[HumanLabel],
                       seed: int = 0) -> dict[str, Any]:
     """summary["corrected"]: an entry for every metric that has labels.
 
-    A label of an answer that the run does not hold is left out and counted; DataError where not one fits.
+    A label of an answer that the run does not hold is left out and counted.
     """
     codes = codes_of(scoring)
     by_metric: dict[str, list[HumanLabel]] = defaultdict(list)
@@ -110,9 +124,6 @@ def matched(scores: Mapping[Key, float | None], labels: Sequence[HumanLabel], co
             left["of an answer without a judge's score" if key in scores else "of a question that is not here"] += 1
         else:
             pairs[key[0]].append((values[key], label.value, weights.get(label.key), label.stratum))
-    if labels and not pairs and not all(label.value is None for label in labels):
-        raise DataError(f"labels: none of {len(labels)} labels for {labels[0].metric} fits this run: "
-                        + ", ".join(f"{count} {why}" for why, count in left.most_common()))
     labelled = {question: Labelled(fmean(p[0] for p in own), fmean(p[1] for p in own), own[0][2], own[0][3])
                 for question, own in pairs.items()}
     notes = tuple(f"{count} of {len(labels)} labels were {why}" for why, count in left.most_common())

@@ -1,18 +1,18 @@
-"""Which answers people should label: a stratified sample of a run, each row with the number of questions it stands for.
+"""Which answers of a run people should label: a sample, each row with the number of questions that it stands for.
 
-How the labels correct the run's means is in label_report.py, how sheets are written in label_sheets.py.
+How it is drawn is in label_draw.py, how the labels correct the run's means in label_report.py, the sheets that people
+fill in in label_sheets.py.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ragkit.errors import DataError
 from ragkit.evaluation.judged_rows import judge_sample
+from ragkit.evaluation.label_draw import Drawn, Unit, draw
 from ragkit.evaluation.label_report import code_of
 from ragkit.evaluation.reopen import PastRun
 from ragkit.evaluation.scoring import Scoring
@@ -35,59 +35,11 @@ _HOW = {
 }
 
 
-class Unit(NamedTuple):
-    """One question that may be drawn: one of its answers, its group, and the judge's score of it."""
-
-    question_id: str
-    repeat: int
-    group: str
-    score: float | None
-
-
-class Drawn(NamedTuple):
-    """A question that was drawn, with what, and for how many questions it stands (1 / its chance to be drawn)."""
-
-    unit: Unit
-    stratum: str
-    weight: float
-
-
 def how_to_label(metric: Metric) -> str:
     """What the labeller is to decide, in one sentence."""
     low, high = metric.definition.range
     ends = f"from {low:g} to {high:g}" if low is not None and high is not None else "as a number"
     return _HOW.get(metric.name, f"The value that you would give, {ends}: {metric.definition.summary}")
-
-
-def draw(units: Sequence[Unit], count: int, seed: int, ends: tuple[float | None, float | None]) -> list[Drawn]:
-    """A stratified sample of questions: band of the judge's score x group, as many low scores as high ones.
-
-    What the judge likes least is drawn on purpose, since that is where people and judges differ in both directions and
-    where a random sample of a good app holds next to nothing; the weights undo it. Every stratum has two questions or
-    all that it has; small groups are put together until that is possible. The same arguments draw the same questions.
-
-    >>> units = [Unit(f"q{i}", 0, "", 1.0 if i < 90 else 0.0) for i in range(100)]
-    >>> drawn = draw(units, 20, 0, (0.0, 1.0))
-    >>> sum(d.unit.score < 0.5 for d in drawn), sum(d.weight for d in drawn)
-    (10, 100.0)
-    """
-    if count < 1:
-        raise DataError(f"labels: expected at least 1 question to draw, got {count}")
-    ordered = sorted(units, key=lambda unit: (unit.question_id, unit.repeat))
-    bands: dict[str, dict[str, list[Unit]]] = {}
-    few = count < 2 * len({_band(unit.score, ends) for unit in ordered})  # too few to have two of each band
-    for unit in ordered:
-        bands.setdefault("" if few else _band(unit.score, ends), {}).setdefault(unit.group, []).append(unit)
-    sizes = {name: sum(map(len, groups.values())) for name, groups in bands.items()}
-    shares = _evenly(sizes, min(count, len(ordered)))
-    code = hashlib.sha256(json.dumps([count, seed, ordered]).encode()).hexdigest()[:6]
-    generator, drawn = random.Random(f"{seed}/{code}"), list[Drawn]()
-    for band, groups in sorted(bands.items()):
-        for members, taken in _in_groups(_together(groups, shares[band] // 2), shares[band]):
-            stratum = f"s{code}-{len({d.stratum for d in drawn}) + 1}"
-            drawn += [Drawn(unit, stratum, len(members) / taken) for unit in generator.sample(members, taken)]
-    generator.shuffle(drawn)  # the order of a sheet must not tell what the judge said
-    return drawn
 
 
 class LabelSample(NamedTuple):
@@ -177,45 +129,3 @@ def _group(scoring: Scoring, question_id: str, by: str | None) -> str:
         raise DataError(f"--by {by}: no question has such a field; expected category, none, or a field of the "
                         "questions' metadata")
     return NO_GROUP if found is None else str(found)
-
-
-def _band(score: float | None, ends: tuple[float | None, float | None]) -> str:
-    """0 unknown, 1 low, 2 middle, 3 at the top: the judge's verdict as far as a draw must know it."""
-    low, high = ends
-    if score is None:
-        return "0"
-    if low is None or high is None:
-        return "1"
-    place = (score - low) / (high - low)
-    return "1" if place < 0.5 else "3" if place > 1 - 1e-9 else "2"
-
-
-def _evenly(sizes: Mapping[str, int], count: int) -> dict[str, int]:
-    """Equal shares of `count`, none larger than its size; what a small one leaves goes to the others."""
-    shares, left, open_ = dict.fromkeys(sizes, 0), count, sorted(sizes, key=lambda name: (sizes[name], name))
-    while open_:
-        name = open_.pop(0)
-        shares[name] = min(sizes[name], left // (len(open_) + 1))
-        left -= shares[name]
-    return shares
-
-
-def _together(groups: Mapping[str, Sequence[Unit]], most: int) -> list[list[Unit]]:
-    """The groups as strata, at most so many: the smallest are put together."""
-    ordered = sorted(groups, key=lambda name: (-len(groups[name]), name))
-    most = max(1, most)
-    strata = [list(groups[name]) for name in ordered[:most]]
-    if len(ordered) > most:
-        strata[-1] = [unit for name in ordered[most - 1:] for unit in groups[name]]
-    return strata
-
-
-def _in_groups(strata: Sequence[list[Unit]], count: int) -> list[tuple[list[Unit], int]]:
-    """Each stratum with how many are drawn: two of each (or all), the rest by size."""
-    total = sum(map(len, strata))
-    taken = [min(2, len(members)) if count >= 2 * len(strata) else 0 for members in strata]
-    wishes = [count * len(members) / total if total else 0.0 for members in strata]
-    while sum(taken) < count:
-        place = max((i for i in range(len(strata)) if taken[i] < len(strata[i])), key=lambda i: wishes[i] - taken[i])
-        taken[place] += 1
-    return [(members, number) for members, number in zip(strata, taken, strict=True) if number]

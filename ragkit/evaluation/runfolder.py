@@ -59,6 +59,11 @@ class RunFolder:
         return self.path / "judgements.sqlite"
 
     @property
+    def labels(self) -> Path:
+        """What people said of the answers, where they were asked."""
+        return self.path / "labels.jsonl"
+
+    @property
     def scores(self) -> Path:
         return self.path / "scores.parquet"
 
