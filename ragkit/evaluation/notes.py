@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ragkit.errors import DataError
 from ragkit.evaluation.join import listed
 from ragkit.evaluation.scoring import Scoring, final_list
+from ragkit.evaluation.suspects import suspect_notes
 from ragkit.evaluation.table import ScoreRow
 from ragkit.records.labels import check_labels, require_known_labels
 from ragkit.records.questions import Dataset
@@ -55,6 +56,7 @@ def run_notes(scoring: Scoring, rows: Sequence[ScoreRow]) -> list[str]:
     single = sum(t.context is None and final_list(t).stage not in ("union", "context") for t in trajectories)
     if single:
         notes.append(f"{single} trajectories show no final context; their only list stands for it")
+    notes += suspect_notes(scoring)
     metadata = [str(w) for t in trajectories for w in t.meta.get("warnings", ())]
     notes += [f"{text} ({count} times)" if count > 1 else text for text, count in Counter(metadata).most_common(5)]
     if not any(row.labels != "none" for row in rows):
