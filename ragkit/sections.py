@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -118,6 +119,8 @@ class JudgeSection(Section):
     tpm: int | None = Field(default=None, ge=1)
     max_calls: int | None = Field(default=None, ge=0)
     budget: float | None = Field(default=None, ge=0)
+    price: tuple[float, float] | None = None
+    prices: Path | None = None
     frozen: bool = False
 
     @field_validator("headers")

@@ -53,6 +53,11 @@ Threshold = Annotated[
     typer.Option("--threshold", help="A file of `ragkit agreement --calibrate`: adds the share above it (repeatable)."),
 ]
 Store = Annotated[Path | None, typer.Option("--store", help="The judgement store; by default in the run folder.")]
+Price = Annotated[
+    str | None, typer.Option("--price", metavar="IN,OUT", help="What the judge costs per million tokens, such as "
+                             "0.25,2. By default as far as a small table knows.")
+]
+Prices = Annotated[Path | None, typer.Option("--prices", help="A file of prices that goes before that table.")]
 Budget = Annotated[float | None, typer.Option("--budget", min=0, help="Most money the judge may cost.")]
 MaxCalls = Annotated[int | None, typer.Option("--max-calls", min=0, help="Most calls of the judge.")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="Judge calls at a time (16).")]
@@ -76,6 +81,10 @@ def judge_settings(base: JudgeSettings | None = None, options: list[str] | None 
 
     given = {name: value for name, value in flags.items() if value is not None and value is not False}
     base = base or JudgeSettings()
+    if "price" in given:
+        from ragkit.judge.prices import parse_price
+
+        given["price"] = parse_price(given["price"])
     if options:
         from ragkit.config import judge_options
 
@@ -111,11 +120,24 @@ def finish(evaluation: Evaluation, as_json: bool, page: Path | None) -> None:
         say(json.dumps(evaluation.summary, ensure_ascii=True, allow_nan=False, indent=2))
     else:
         show(evaluation, page)
+    stopped = missing_judgements(evaluation)
+    if stopped:
+        complain(stopped)
+        raise typer.Exit(PARTIAL)
     if evaluation.partial:
         first = evaluation.data.failures[0]
         complain(f"{len(evaluation.data.failures)} failures, first: question {first[0]}, {first[1]}: {first[2]}"
                  + (f"; see {page}" if page else ""))
         raise typer.Exit(PARTIAL)
+
+
+def missing_judgements(evaluation: Evaluation) -> str | None:
+    """Why the judge was stopped, and what is missing for it; None where it was not."""
+    judge = evaluation.summary["judge"]
+    if not judge.get("stopped"):
+        return None
+    each = ", ".join(f"{name} {entry['missing']} of {entry['of']}" for name, entry in judge["not_judged"].items())
+    return f"{judge['stopped']}; not judged: {each or 'nothing'}"
 
 
 def show(evaluation: Evaluation, page: Path | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from ragkit.records.readers import load_dataset
 from ragkit.sections import AppSection, PipelineSection
 
 if TYPE_CHECKING:
+    from ragkit.judge.ledger import Allowance
     from ragkit.pipeline.build import PartCache
 
 
@@ -43,6 +44,7 @@ class ExperimentRun:
             self.source, columns=experiment.dataset.columns or None, split=experiment.dataset.split
         )
         self._where = str(path)
+        self._allowance: Allowance | None = None
 
     def variants(self, only: str | None = None) -> list[Variant]:
         """The variants in their order; an experiment without any is one run in the out folder itself."""
@@ -91,12 +93,15 @@ class ExperimentRun:
         return options
 
     def judge(self, variant: Variant, judge: str | None, url: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
-        """Who judges: the flags go before the file. All variants share one store in the out folder."""
+        """Who judges: the flags go before the file. All variants share one store in the out folder, and the limits."""
+        from ragkit.judge.ledger import Allowance
         from ragkit.judge.settings import JudgeSettings
 
         section = variant.experiment.judge
         own = section.model_dump(exclude_unset=True, exclude={"model", "url"})
         settings = common.judge_settings(JudgeSettings(**{"store": self.out / "judgements.sqlite", **own}), **flags)
+        self._allowance = self._allowance or Allowance(settings.max_calls, settings.budget)
+        settings = replace(settings, allowance=self._allowance)
         chosen = judge if judge or url else section.model
         return {"judge": chosen, "judge_url": url if judge or url else section.url, "judge_settings": settings}
 

@@ -29,6 +29,8 @@ def run(
     judge_language: common.Language = None,
     threshold: common.Threshold = None,
     store: common.Store = None,
+    price: common.Price = None,
+    prices: common.Prices = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
     concurrency: common.Concurrency = None,
@@ -52,7 +54,7 @@ def run(
     variants = opened.variants(only)
     flags = {"embeddings": judge_embeddings, "key_variable": judge_key_variable, "options": judge_option,
              "language": judge_language,
-             "store": store, "budget": budget, "max_calls": max_calls,
+             "store": store, "price": price, "prices": prices, "budget": budget, "max_calls": max_calls,
              "concurrency": concurrency, "timeout": timeout, "rpm": rpm, "tpm": tpm, "frozen": frozen}
     if dry_run:
         for variant in variants:
@@ -101,6 +103,10 @@ def _finish(done: list[Evaluation], variants: list[Variant], as_json: bool) -> N
         for evaluation, variant in zip(done, variants, strict=True):
             common.say(f"{variant.name}: {evaluation.data.fix_first}")
             common.say(f"Report: {variant.out / 'report.html'}")
+    for evaluation, variant in zip(done, variants, strict=True):
+        stopped = common.missing_judgements(evaluation)
+        if stopped:
+            common.complain(f"{variant.name}: {stopped}")
     partial = [variant.name for evaluation, variant in zip(done, variants, strict=True) if evaluation.partial]
     if partial:
         common.complain(f"failed in part: {', '.join(partial)}; the reports say where, the same command asks again")

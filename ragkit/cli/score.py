@@ -23,6 +23,8 @@ def score(
     judge_language: common.Language = None,
     threshold: common.Threshold = None,
     store: common.Store = None,
+    price: common.Price = None,
+    prices: common.Prices = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
     concurrency: common.Concurrency = None,
@@ -56,7 +58,7 @@ def score(
     settings = common.judge_settings(
         embeddings=judge_embeddings, key_variable=judge_key_variable, options=judge_option,
         language=judge_language,
-        store=store, budget=budget, max_calls=max_calls, concurrency=concurrency,
+        store=store, price=price, prices=prices, budget=budget, max_calls=max_calls, concurrency=concurrency,
         timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
     )
     if dry_run:

@@ -14,7 +14,7 @@ from ragkit.report.data import QuestionView, ReportData, ScoreView
 from ragkit.report.rows import step_order
 
 Cell = tuple[str, labels.Outcome]  # how many questions, and what they have in common
-_LEDGER_LISTS = ("metrics", "failures", "warnings", "stopped")  # of the ledger: shown as tables and lines
+_LEDGER_LISTS = ("metrics", "failures", "warnings", "stopped", "not_judged")  # of the ledger: shown as tables and lines
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,8 @@ def ledger_lines(data: ReportData) -> list[tuple[str, str]]:
     """What went wrong while judging, as (head, text): why it stopped, failures and warnings with how often."""
     judge: Mapping[str, Any] = data.summary.get("judge") or {}
     lines = [("Judging stopped", str(judge["stopped"]))] if judge.get("stopped") else []
+    lost = [f"{name} {entry['missing']} of {entry['of']}" for name, entry in (judge.get("not_judged") or {}).items()]
+    lines += [("Not judged", ", ".join(lost))] if lost else []
     for head, key in (("Failures", "failures"), ("Warnings", "warnings")):
         if judge.get(key):
             lines.append((head, numbers.reasons(judge[key])))
