@@ -6,8 +6,22 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic_core import to_json
+
 from ragkit.judge.calls import ModelReply, RateLimitError, Rung, TransientError
 from ragkit.judge.faults import REFUSED, TRUNCATED, classify, server_message
+
+
+def body_bytes(body: Mapping[str, Any]) -> bytes:
+    """A request's body as JSON; the fast writer knows fewer types, and takes no lone surrogate.
+
+    >>> body_bytes({"model": "m", "temperature": 0.0})
+    b'{"model":"m","temperature":0.0}'
+    """
+    try:
+        return to_json(body, inf_nan_mode="constants")
+    except ValueError:
+        return json.dumps(body).encode()
 
 
 def read_completion(text: str, where: str) -> ModelReply:

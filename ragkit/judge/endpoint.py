@@ -10,6 +10,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
@@ -17,11 +18,12 @@ import aiohttp
 
 from ragkit.errors import JudgeError
 from ragkit.judge.calls import LADDER, CallError, ModelReply, ModelRequest, ParameterRefusedError, TransientError
-from ragkit.judge.completions import read_completion, response_format
+from ragkit.judge.completions import body_bytes, read_completion, response_format
 from ragkit.judge.faults import classify
 from ragkit.judge.settings import JudgeSettings
 
 OPENAI_URL = "https://api.openai.com/v1"
+_JSON = {"Content-Type": "application/json"}
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -57,7 +59,7 @@ class OpenAIEndpoint:
         """The environment variable that holds the key."""
         return self.settings.key_variable or self.default_key_variable
 
-    @property
+    @cached_property
     def where(self) -> str:
         parts = urlsplit(self.url)  # a user name and password in the URL are not for messages
         host = parts.hostname or ""
@@ -104,6 +106,7 @@ class OpenAIEndpoint:
         connector = aiohttp.TCPConnector(limit=self.settings.concurrency, ttl_dns_cache=300)
         # A proxy of the environment must not stand between us and a server on this machine.
         async with aiohttp.ClientSession(headers=headers, connector=connector, trust_env=not loopback,
+                                         cookie_jar=aiohttp.DummyCookieJar(),
                                          timeout=aiohttp.ClientTimeout(total=None, sock_connect=15)) as session:
             yield OpenAIConnection(self, session, key)
 
@@ -186,7 +189,7 @@ class OpenAIConnection:
         asking, body = self.endpoint.asking, self.endpoint.payload(request)
         where = self.endpoint.where
         try:
-            async with self.session.post(self.endpoint.chat_url, json=body) as response:
+            async with self.session.post(self.endpoint.chat_url, data=body_bytes(body), headers=_JSON) as response:
                 text = self._redacted(await response.text(encoding="utf-8", errors="replace"))
                 status, headers = response.status, response.headers
         except (TimeoutError, aiohttp.ClientError, OSError) as error:

@@ -31,7 +31,8 @@ class CallKeys:
         self._schemas: dict[int, tuple[Mapping[str, Any], str]] = {}
 
     def of(self, prompt: str, schema: Mapping[str, Any] | None, replicate: int) -> str:
-        return digest([self.identity, prompt, None if schema is None else self._schema(schema), replicate])
+        content = hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
+        return digest([self.identity, content, None if schema is None else self._schema(schema), replicate])
 
     def _schema(self, schema: Mapping[str, Any]) -> str:
         known = self._schemas.get(id(schema))

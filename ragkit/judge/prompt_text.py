@@ -24,7 +24,7 @@ def quick_prompts(metric: Any, base: type) -> Any:
 
 
 @functools.cache
-def _quick_class(base: Any, kind: type) -> type:
+def _quick_class(base: Any, kind: Any) -> Any:
     """`kind` with our method between it and ragas' base class, so that a method of its own still comes first."""
     return kind if issubclass(kind, _remembering(base)) else type(kind.__name__, (kind, _remembering(base)), {})
 
