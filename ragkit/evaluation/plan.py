@@ -13,6 +13,7 @@ from ragkit.evaluation.options import Options
 from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.session import open_dataset
 from ragkit.evaluation.units import project
+from ragkit.metrics.judged import model_calls
 from ragkit.metrics.registry import Metric
 from ragkit.records.files import read_trajectories
 
@@ -27,8 +28,7 @@ def judge_calls(metrics: Sequence[Metric], contexts: Sequence[int]) -> dict[str,
     found = {}
     for metric in metrics:
         if metric.definition.kind == "judged":
-            formula = metric.definition.calls
-            found[metric.name] = sum(k if formula == "k" else int(formula) for k in contexts)
+            found[metric.name] = sum(model_calls(metric.definition.calls, k) for k in contexts)
     return found
 
 

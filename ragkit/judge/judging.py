@@ -1,6 +1,6 @@
 """Samples x metrics -> judgements: what is stored is taken from the store, the rest is asked, each content once.
 
-ragas is loaded only when something is missing. What a metric asks is in ragas_scores.py, how it is asked in gateway.py.
+ragas is loaded only when something is missing. What a metric asks is in ragas_metrics.py, how in gateway.py.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ragkit.models.embeddings import Embedder
 from ragkit.records.judgements import Judgement, Score
 
 if TYPE_CHECKING:
-    from ragkit.judge.ragas_scores import RagasNames
+    from ragkit.judge.ragas_scores import Ragas
 
 Results = dict[tuple[tuple[Any, ...], str], Judgement]
 
@@ -96,24 +96,25 @@ async def _judge_missing(book: JudgementBook, tasks: list[_Task], found: Results
         raise next((error for error in errors if not isinstance(error, JudgeError)), gateway.stopped or errors[0])
 
 
-async def _judge(book: JudgementBook, task: _Task, vendor: RagasNames, vectors: Vectors) -> Judgement:
-    from ragkit.judge.ragas_scores import ASK, Scope, build
+async def _judge(book: JudgementBook, task: _Task, vendor: Ragas, vectors: Vectors) -> Judgement:
+    from ragkit.judge.ragas_metrics import ASK, Asking
 
     metric, sample = task.metric, _readable(task.sample)
-    scope = Scope(book.gateway, metric.name, numbered=metric.name == "answer_relevancy")
+    ask = Asking(book.gateway, metric.name, {}, vectors)
     try:
-        scope.prompts = await book.prompts.ready(metric.name, task.sample.question,
-                                                 lambda asker: build(vendor, metric.name, asker, vectors))
-        found = await ASK[metric.name](vendor, scope, sample, vectors)
-        judgement = book.judgement(metric, found, scope.asked, scope.shared)
-        return replace(judgement, raw=scope.last) if judgement.score.status == "failed" else judgement
+        adapted = await book.prompts.ready(metric.name, task.sample.question,
+                                           lambda asker: vendor.metric(metric.name, asker))
+        ask.prompts = vendor.prompts(metric.name, adapted)
+        found = await ASK[metric.name](ask, sample)
+        judgement = book.judgement(metric, found, ask.asked, ask.shared)
+        return replace(judgement, raw=ask.last) if judgement.score.status == "failed" else judgement
     except JudgeError:
         raise
     except CallError as error:
         score, raw = Score.failed(error.reason), error.raw
     except Exception as error:  # ragas and embedding models raise many types; none of them may end the run
-        score, raw = Score.failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"), scope.last
-    return Judgement(metric.name, book.gateway.name, score, (), scope.asked, scope.shared, raw)
+        score, raw = Score.failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"), ask.last
+    return Judgement(metric.name, book.gateway.name, score, (), ask.asked, ask.shared, raw)
 
 
 def _readable(sample: JudgeSample) -> JudgeSample:

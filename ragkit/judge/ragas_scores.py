@@ -1,89 +1,87 @@
-"""ragas' own metric classes over the gateway: they write the prompts, the gateway asks, the verdicts are kept.
+"""ragas' own metric classes: their prompts and reply schemas, and nothing else of it. The only file that imports ragas.
 
-The only file that imports ragas, when a judgement is missing. ragas' own arithmetic is not used: metrics/judged.py
-computes the number from the verdicts, and a test holds it equal to ragas' on the same replies.
+What each metric asks with them is in ragas_metrics.py. ragas' own arithmetic is not used: metrics/judged.py computes
+the number from the verdicts, and tests hold prompts and numbers equal to ragas' own on the same replies.
 """
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import os
 import warnings
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from importlib import metadata
+from typing import Any, Protocol
 
 from ragkit.errors import JudgeError, MissingPackageError
-from ragkit.judge.calls import UnusableReplyError
-from ragkit.judge.gateway import Gateway, Reply
-from ragkit.judge.judging import Vectors, judge_samples
+from ragkit.judge.judging import judge_samples
 from ragkit.judge.prompt_text import quick_prompts
 from ragkit.judge.prompts import AdaptedPrompts, apply
-from ragkit.judge.samples import JudgeSample
-from ragkit.judge.store import StoredVerdicts
-from ragkit.judge.verdicts import PINNED_RAGAS, STRICTNESS, no_statement
-from ragkit.records.judgements import Verdict
+from ragkit.judge.verdicts import PINNED_RAGAS
 
-__all__ = ["ASK", "RagasNames", "Scope", "judge_samples", "load_ragas"]
+__all__ = ["CLASSES", "Asker", "Prompt", "Ragas", "judge_samples", "load_ragas"]
 
 _TRACKING = "RAGAS_DO_NOT_TRACK"
+_FITS = 'pip install "ragkit-eval[ragas]" brings the versions that fit together'
+CLASSES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "context_precision": ("ContextPrecision", {"useful": "prompt"}),
+    "context_precision_without_reference": ("ContextPrecisionWithoutReference", {"useful": "prompt"}),
+    "context_recall": ("ContextRecall", {"attributed": "prompt"}),
+    "faithfulness": ("Faithfulness", {"statements": "statement_generator_prompt",
+                                      "supported": "nli_statement_prompt"}),
+    "answer_relevancy": ("AnswerRelevancy", {"question": "prompt"}),
+    "context_relevance": ("ContextRelevance", {"first": "judge1_prompt", "second": "judge2_prompt"}),
+    "response_groundedness": ("ResponseGroundedness", {"first": "judge1_prompt", "second": "judge2_prompt"}),
+    "answer_accuracy": ("AnswerAccuracy", {"first": "judge1_prompt", "second": "judge2_prompt"}),
+    "factual_correctness": ("FactualCorrectness", {"claims": "prompt", "supported": "nli_prompt"}),
+    "noise_sensitivity": ("NoiseSensitivity", {"statements": "statement_prompt", "supported": "faithfulness_prompt"}),
+}
+"""By our name of a metric: ragas' class, and by our name of a prompt the attribute of the class that holds it."""
 
 
-class Scope:
-    """The model that ragas sees while it judges one sample by one metric.
+class Asker(Protocol):
+    """Whoever answers the prompts that ragas itself writes, as it does when it adapts a prompt to a language."""
 
-    `numbered`: the same prompt asked again is another question (answer_relevancy asks three times); elsewhere it is
-    the same one, as with a passage that was retrieved twice.
-    """
+    async def answer(self, prompt: str, model: Any) -> Any: ...
 
-    def __init__(self, gateway: Gateway, metric: str, *, numbered: bool) -> None:
-        self.gateway, self.metric, self.numbered = gateway, metric, numbered
-        self.replies: list[Mapping[str, Any]] = []
-        self.prompts: AdaptedPrompts | None = None  # instead of ragas' own
-        self.asked = self.shared = 0
-        self.last: str | None = None
-        self._seen: Counter[str] = Counter()
-        self._early: dict[tuple[str, int], Reply] = {}
-        self._statements: int | None = None
 
-    async def answer(self, prompt: str, model: Any) -> Any:
-        """What ragas gets for a prompt: an instance of its response model."""
-        replicate = self._seen[prompt] if self.numbered else 0
-        self._seen[prompt] += 1
-        reply = self._early.get((prompt, replicate)) or await self._ask(prompt, replicate, model)
-        self.replies.append(reply.data)
-        if self._statements is None and isinstance(reply.data.get("statements"), list):
-            self._statements = len(reply.data["statements"])
-        return model.model_validate(reply.data)
+class Prompt:
+    """One of ragas' prompts, ready to be filled in, and the JSON schema of its reply."""
 
-    async def prepare(self, prompts: Sequence[tuple[str, int]], model: Any) -> None:
-        """Asks together what ragas will ask one after the other; the prompts depend on nothing but the sample."""
-        wanted = list(dict.fromkeys(prompts))
-        done = await asyncio.gather(*(self._ask(prompt, n, model) for prompt, n in wanted), return_exceptions=True)
-        for reply in done:
-            if isinstance(reply, BaseException):
-                raise reply
-        self._early.update({key: reply for key, reply in zip(wanted, done, strict=True) if isinstance(reply, Reply)})
+    def __init__(self, own: Any) -> None:
+        self._own = own
+        self.schema: Mapping[str, Any] = _schema(own.output_model)
 
-    async def _ask(self, prompt: str, replicate: int, model: Any) -> Reply:
-        reply = await self.gateway.complete(prompt, _schema(model), metric=self.metric, replicate=replicate,
-                                            check=self._check)
-        self.asked += reply.source == "asked"
-        self.shared += reply.source != "asked"
-        self.last = reply.text
-        return reply
+    def text(self, **inputs: Any) -> str:
+        """The prompt with these inputs, byte for byte as ragas writes it."""
+        return str(self._own.to_string(self._own.input_model(**inputs)))
 
-    def _check(self, data: Any) -> None:
-        """What the schema cannot say. ragas divides by the verdicts that came: a dropped one would go unnoticed."""
-        rows = data.get("statements")
-        if self._statements is not None and isinstance(rows, list) and len(rows) != self._statements:
-            raise UnusableReplyError(f"expected {self._statements} verdicts, one for each statement, got {len(rows)}")
-        if "question" in data and not data["question"].strip():
-            raise UnusableReplyError("expected a question, got an empty one")
+
+@dataclass(frozen=True)
+class Ragas:
+    """ragas, loaded: its metric classes, and its base classes of prompts, models and embeddings."""
+
+    classes: Any
+    prompt: type
+    llm: Any
+    embedding: Any
+
+    def metric(self, name: str, asker: Asker | None = None) -> Any:
+        """ragas' metric, whose prompts remember their fixed part; it asks `asker` what it asks by itself."""
+        given = {"llm": self.llm(asker)} | ({"embeddings": self.embedding()} if name == "answer_relevancy" else {})
+        return quick_prompts(getattr(self.classes, CLASSES[name][0])(**given), self.prompt)
+
+    @functools.cache  # noqa: B019 -- one of these lives as long as the process
+    def _prompts(self, name: str) -> dict[str, Prompt]:
+        return self._of(name, self.metric(name))
+
+    def prompts(self, name: str, adapted: AdaptedPrompts | None = None) -> dict[str, Prompt]:
+        """The prompts of a metric by our names for them; `adapted`: in another language."""
+        return self._prompts(name) if adapted is None else self._of(name, apply(self.metric(name), adapted))
+
+    def _of(self, name: str, metric: Any) -> dict[str, Prompt]:
+        return {ours: Prompt(getattr(metric, theirs)) for ours, theirs in CLASSES[name][1].items()}
 
 
 @functools.cache
@@ -92,85 +90,8 @@ def _schema(model: Any) -> Mapping[str, Any]:
     return schema
 
 
-def build(vendor: RagasNames, name: str, scope: Any, vectors: Vectors) -> Any:
-    """ragas' metric over a scope, with the prompts of the scope: ragas' own where those are None."""
-    given = {"llm": vendor.llm(scope)}
-    if name == "answer_relevancy":
-        given.update(embeddings=vendor.embedding(vectors), strictness=STRICTNESS)
-    return apply(getattr(vendor, name)(**given), scope.prompts)
-
-
-async def _context_precision(vendor: RagasNames, scope: Scope, sample: JudgeSample,
-                             vectors: Vectors) -> StoredVerdicts:
-    metric = build(vendor, "context_precision", scope, vectors)
-    inputs = [metric.prompt.input_model(question=sample.question, context=text, answer=sample.reference)
-              for text in sample.contexts]
-    await scope.prepare([(metric.prompt.to_string(item), 0) for item in inputs], metric.prompt.output_model)
-    await metric.ascore(user_input=sample.question, reference=sample.reference,
-                        retrieved_contexts=list(sample.contexts))
-    verdicts = [Verdict(reply["verdict"], f"passage {rank}", reply["reason"])
-                for rank, reply in enumerate(scope.replies, 1)]
-    return StoredVerdicts(tuple(verdicts), None, 0)
-
-
-async def _context_recall(vendor: RagasNames, scope: Scope, sample: JudgeSample,
-                             vectors: Vectors) -> StoredVerdicts:
-    metric = build(vendor, "context_recall", scope, vectors)
-    await metric.ascore(user_input=sample.question, reference=sample.reference,
-                        retrieved_contexts=list(sample.contexts))
-    rows = scope.replies[-1]["classifications"]
-    return StoredVerdicts(tuple(Verdict(r["attributed"], r["statement"], r["reason"]) for r in rows), None, 0)
-
-
-async def _faithfulness(vendor: RagasNames, scope: Scope, sample: JudgeSample,
-                             vectors: Vectors) -> StoredVerdicts:
-    metric = build(vendor, "faithfulness", scope, vectors)
-    await metric.ascore(user_input=sample.question, response=sample.answer, retrieved_contexts=list(sample.contexts))
-    if len(scope.replies) < 2:
-        return StoredVerdicts((), no_statement(sample.answer), 0)
-    statements, rows = scope.replies[0]["statements"], scope.replies[1]["statements"]
-    verdicts = [Verdict(row["verdict"], row["statement"] or statement, row["reason"])
-                for statement, row in zip(statements, rows, strict=True)]
-    return StoredVerdicts(tuple(verdicts), None, 0)
-
-
-async def _answer_relevancy(vendor: RagasNames, scope: Scope, sample: JudgeSample,
-                            vectors: Vectors) -> StoredVerdicts:
-    metric = build(vendor, "answer_relevancy", scope, vectors)
-    prompt = metric.prompt.to_string(metric.prompt.input_model(response=sample.answer))
-    await scope.prepare([(prompt, n) for n in range(STRICTNESS)], metric.prompt.output_model)
-    with np.errstate(invalid="ignore"):  # a zero vector, which is looked at below
-        await metric.ascore(user_input=sample.question, response=sample.answer)
-    asked = np.asarray(await vectors.of(sample.question))
-    verdicts = []
-    for reply in scope.replies:
-        made = np.asarray(await vectors.of(reply["question"]))
-        length = float(np.linalg.norm(asked) * np.linalg.norm(made))
-        if length == 0.0:
-            return StoredVerdicts((), "zero vector", 0)
-        flags = ("noncommittal",) if reply["noncommittal"] else ()
-        verdicts.append(Verdict(float(np.dot(made, asked)) / length, reply["question"], "", flags))
-    return StoredVerdicts(tuple(verdicts), None, 0)
-
-
-ASK = {"context_precision": _context_precision, "context_recall": _context_recall, "faithfulness": _faithfulness,
-        "answer_relevancy": _answer_relevancy}
-
-
-@dataclass(frozen=True)
-class RagasNames:
-    """All that is used of ragas: four metric classes, and its two base classes made into ours."""
-
-    context_precision: Any
-    context_recall: Any
-    faithfulness: Any
-    answer_relevancy: Any
-    llm: Callable[[Scope], Any]
-    embedding: Callable[[Vectors], Any]
-
-
 @functools.cache
-def load_ragas() -> RagasNames:
+def load_ragas() -> Ragas:
     """ragas, with its telemetry off. Missing: MissingPackageError. Broken by other versions: JudgeError, one line."""
     before = os.environ.get(_TRACKING)
     os.environ[_TRACKING] = "true"  # only this word counts; it is read once and remembered, also by us below
@@ -180,47 +101,53 @@ def load_ragas() -> RagasNames:
             from ragas import _analytics
             from ragas.embeddings.base import BaseRagasEmbedding
             from ragas.llms.base import InstructorBaseRagasLLM
-            from ragas.metrics.collections import AnswerRelevancy, ContextPrecision, ContextRecall, Faithfulness
+            from ragas.metrics import collections
             from ragas.prompt.metrics.base_prompt import BasePrompt
         _analytics.do_not_track.cache_clear()
-        if not _analytics.do_not_track():
-            raise JudgeError(f"ragas: its telemetry could not be turned off; expected ragas {PINNED_RAGAS}")
-    except ImportError as error:
+        off = _analytics.do_not_track()
+    except Exception as error:  # of the other packages that ragas imports, which raise what they like
         if isinstance(error, ModuleNotFoundError) and error.name == "ragas":
             raise MissingPackageError("ragas", "ragas", "judging with the RAGAS metrics") from error
-        raise JudgeError(f"ragas is installed and cannot be imported ({' '.join(str(error).split())}): "
-                         'pip install "ragkit-eval[ragas]" brings the versions that fit together') from error
+        raise JudgeError(f"ragas is installed and cannot be imported ({_line(error)}): {_FITS}") from error
     finally:
         if before is None:
             os.environ.pop(_TRACKING, None)
         else:
             os.environ[_TRACKING] = before
+    if not off:
+        raise JudgeError(f"ragas: its telemetry could not be turned off; expected ragas {PINNED_RAGAS}")
 
     class GatewayLLM(InstructorBaseRagasLLM):
         is_async = True
 
-        def __init__(self, scope: Scope) -> None:
-            self._scope = scope
+        def __init__(self, asker: Asker | None) -> None:
+            self._asker = asker
 
         def generate(self, prompt: str, response_model: Any) -> Any:
             raise NotImplementedError("the judge is asked with agenerate")
 
         async def agenerate(self, prompt: str, response_model: Any) -> Any:
-            return await self._scope.answer(prompt, response_model)
+            if self._asker is None:
+                raise NotImplementedError("the judge is asked by ragkit, with ragas' prompts")
+            return await self._asker.answer(prompt, response_model)
 
-    class GatewayEmbedding(BaseRagasEmbedding):
-        def __init__(self, vectors: Vectors) -> None:
-            super().__init__()
-            self._vectors = vectors
-
+    class NoEmbedding(BaseRagasEmbedding):
         def embed_text(self, text: str, **kwargs: Any) -> list[float]:
-            raise NotImplementedError("texts are embedded with aembed_text")
+            raise NotImplementedError("texts are embedded by ragkit")
 
         async def aembed_text(self, text: str, **kwargs: Any) -> list[float]:
-            return await self._vectors.of(text)
+            raise NotImplementedError("texts are embedded by ragkit")
 
-    def quick(metric: Any) -> Callable[..., Any]:
-        return lambda **given: quick_prompts(metric(**given), BasePrompt)
+    loaded = Ragas(collections, BasePrompt, GatewayLLM, NoEmbedding)
+    try:
+        for name in CLASSES:
+            loaded.prompts(name)
+    except Exception as error:  # a class, an attribute or an argument that another version does not have
+        version = metadata.version("ragas")
+        raise JudgeError(f"ragas {version} does not have what {name} needs ({_line(error)}); expected ragas "
+                         f"{PINNED_RAGAS}: {_FITS}") from error
+    return loaded
 
-    return RagasNames(quick(ContextPrecision), quick(ContextRecall), quick(Faithfulness), quick(AnswerRelevancy),
-                      GatewayLLM, GatewayEmbedding)
+
+def _line(error: Exception) -> str:
+    return " ".join(f"{'' if isinstance(error, ImportError) else type(error).__name__ + ': '}{error}".split())[:300]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -25,10 +25,24 @@ PINNED_RAGAS = "0.4.3"
 STRICTNESS = 3
 """Questions generated from an answer for answer_relevancy, as ragas does by default."""
 
-_NEEDS_CONTEXT = ("context_precision", "context_recall", "faithfulness")
-_NEEDS_REFERENCE = ("context_precision", "context_recall")
-_NEEDS_ANSWER = ("faithfulness", "answer_relevancy")
-RAGAS_METRICS = ("context_precision", "context_recall", "faithfulness", "answer_relevancy")
+READS: Mapping[str, tuple[str, ...]] = {
+    "context_precision": ("question", "reference", "contexts"),
+    "context_precision_without_reference": ("question", "answer", "contexts"),
+    "context_recall": ("question", "reference", "contexts"),
+    "faithfulness": ("question", "answer", "contexts"),
+    "answer_relevancy": ("question", "answer"),
+    "context_relevance": ("question", "contexts"),
+    "response_groundedness": ("answer", "contexts"),
+    "answer_accuracy": ("question", "answer", "reference"),
+    "factual_correctness": ("answer", "reference"),
+    "noise_sensitivity": ("question", "answer", "reference", "contexts"),
+}
+"""What a metric reads of a sample: that is what its judgement depends on, and what must be there."""
+RAGAS_METRICS = tuple(READS)
+CONTEXT_METRICS = tuple(name for name, reads in READS.items() if name.startswith("context_"))
+"""Those that judge a list of passages, so that each step of a trajectory can be judged by them too."""
+_NEEDS_ORDER = ("context_precision", "context_precision_without_reference")
+_MISSING = {"answer": "no answer", "reference": "no reference answer", "contexts": "no context"}
 
 
 def undefined_reason(metric: str, sample: JudgeSample) -> str | None:
@@ -37,15 +51,12 @@ def undefined_reason(metric: str, sample: JudgeSample) -> str | None:
     >>> undefined_reason("faithfulness", JudgeSample(("q1",), "Who?", answer="Ann.", contexts=()))
     'no context'
     """
-    if metric in _NEEDS_ANSWER and not (sample.answer or "").strip():
-        return "no answer"
-    if metric in _NEEDS_REFERENCE and not (sample.reference or "").strip():
-        return "no reference answer"
-    if metric in _NEEDS_CONTEXT and not any(text.strip() for text in sample.contexts):
-        return "no context"
-    if metric == "context_precision" and not sample.contexts_ranked:
-        return "no order"
-    return None
+    texts = {"question": sample.question, "answer": sample.answer, "reference": sample.reference,
+             "contexts": "".join(sample.contexts)}
+    for name in READS[metric]:
+        if not (texts[name] or "").strip():
+            return _MISSING[name]
+    return "no order" if metric in _NEEDS_ORDER and not sample.contexts_ranked else None
 
 
 class JudgementBook:
@@ -60,9 +71,8 @@ class JudgementBook:
 
     def key(self, metric: str, sample: JudgeSample) -> str:
         """The key of a judgement: the metric, what it reads of the sample, the judge, and whose prompts were used."""
-        content: list[Any] = [sample.question]
-        content += [sample.reference] if metric in _NEEDS_REFERENCE else [sample.answer]
-        content += [list(sample.contexts)] if metric in _NEEDS_CONTEXT else [STRICTNESS, self.embedding()]
+        content: list[Any] = [getattr(sample, name) for name in READS[metric]]
+        content += [STRICTNESS, self.embedding()] if metric == "answer_relevancy" else []
         content += self.prompts.mark(metric, sample.question)
         data = json.dumps(["verdicts/1", self._ragas, metric, self.gateway.fingerprint, content], ensure_ascii=True)
         return hashlib.sha256(data.encode()).hexdigest()
