@@ -88,7 +88,8 @@ def agreement(
     )
     if judge is not None or judge_url is not None:
         judges.append(_asked(rows, judge, judge_url, metric, settings, as_json))
-    rules = Rules(None if weights == "none" else weights, level, threshold, _pair(scale), seed or 0, row_weights=rows.weights)
+    rules = Rules(None if weights == "none" else weights, level, threshold, _pair(scale), seed or 0,
+                  row_weights=rows.weights)
     slices = rows.slices(by) if by is not None else None
     found = compare_all(humans, judges, rows.groups, rules, slices)
     if calibrate is not None:

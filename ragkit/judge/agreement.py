@@ -160,7 +160,7 @@ def calibrated(metric: str, who: Mapping[str, str | None], raters: tuple[Ratings
     positive = [float(human.values[place] or 0) >= level for place in both]
     scores = [float(judge.values[place] or 0) for place in both]
     rows = rules.resampling(groups, both)
-    return calibrate(metric, who, (positive, scores), rows, {**labels, "level": level}, rules.seed)
+    return calibrate(metric, who, (positive, scores), rows, {**labels, "level": level, "weighted": rules.row_weights is not None}, rules.seed)
 
 
 def middle_level(labels: Sequence[float], scale: tuple[float, float]) -> float:
