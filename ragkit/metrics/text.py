@@ -31,6 +31,7 @@ _SAID = re.compile("と|って|[他她我你您]?[们們]?(?:[说說喊]|[问問
 _ABBREVIATIONS = frozenset((  # noqa: SIM905 - a list of 70 quoted words is no easier to read
     "mr mrs ms dr prof st vs e.g i.e inc ltd co jr sr fig al approx ca cf gen gov sen rep capt "
     "col lt sgt rev hon mt bzw z.b d.h u.a usw ggf vgl sog abs art p pp vol ed eds dept "
+    "ул им см рис стр проф акад "
     "univ assn bros est jan feb mar apr jun jul aug sep sept oct nov dec").split())
 _BULLET = re.compile(r"^\s*(?:[-*•‣·–—]|\(?\d{1,2}[.)]|#+)\s+")
 
@@ -137,6 +138,9 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], cased: bool) -> 
     words = text[start:match.start()].split()
     last = words[-1].lstrip("(\"'“„«") if words else ""
     if len(last) == 1 and last.isupper() and last != "I":  # an initial
+        return False
+    if len(last) == 1 and last.isalpha() and (re.match(r"\s+[^\W\d_]\.", text[match.end():])  # "z. B.", "u. a. Roggen"
+                                              or (len(words) > 1 and re.fullmatch("[a-z][.]", words[-2]))):
         return False
     if last.isdigit() and len(words) == 1:  # the number of a list item
         return False
