@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
@@ -26,6 +26,8 @@ class Experiment(Section):
     metrics: tuple[str, ...] = ()
     k_values: tuple[int, ...] = ()
     judge: JudgeSection = JudgeSection()
+    relevance: Literal["judge"] | None = None
+    per_step_query: bool = False
     level: float = 1.0
     answer_threshold: float = Field(default=0.5, gt=0, le=1)
     repeats: int = Field(default=1, ge=1)

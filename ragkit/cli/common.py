@@ -29,6 +29,13 @@ Out = Annotated[Path | None, typer.Option("--out", help="The run folder; an exis
 AsJson = Annotated[bool, typer.Option("--json", help="Print summary.json to stdout, and nothing else.")]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="A seeded sample of so many questions.")]
 Seed = Annotated[int | None, typer.Option("--seed", help="Seed of the sample and of the intervals.")]
+Relevance = Annotated[
+    str | None, typer.Option("--relevance", metavar="judge", help="\"judge\": the judge grades every passage for its "
+                             "question, so that no gold is needed; each pair is asked once.")
+]
+PerStepQuery = Annotated[
+    bool, typer.Option("--per-step-query", help="Judge each step's passages against the step's own query, too.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and do nothing.")]
 Judge = Annotated[str | None, typer.Option("--judge", help="Who judges, as provider:model, such as openai:gpt-5-mini.")]
 JudgeUrl = Annotated[
@@ -51,6 +58,14 @@ Language = Annotated[
 Threshold = Annotated[
     list[Path] | None,
     typer.Option("--threshold", help="A file of `ragkit agreement --calibrate`: adds the share above it (repeatable)."),
+]
+Labels = Annotated[
+    Path | None, typer.Option("--labels", help="What people said of a part of the answers (from `ragkit labels "
+                              "import`): means corrected by it stand beside the judge's own.")
+]
+Rejudge = Annotated[
+    int | None, typer.Option("--rejudge", metavar="N", min=1, help="Go on in a folder that another judge judged: "
+                             "first so many questions are asked of both, and the offset is told.")
 ]
 Store = Annotated[Path | None, typer.Option("--store", help="The judgement store; by default in the run folder.")]
 Price = Annotated[

@@ -27,7 +27,10 @@ def run(
     judge_key_variable: common.KeyVariable = None,
     judge_option: common.JudgeOption = None,
     judge_language: common.Language = None,
+    relevance: common.Relevance = None,
+    per_step_query: common.PerStepQuery = False,
     threshold: common.Threshold = None,
+    rejudge: common.Rejudge = None,
     store: common.Store = None,
     price: common.Price = None,
     prices: common.Prices = None,
@@ -66,10 +69,27 @@ def run(
     cache, done = PartCache(), list["Evaluation"]()
     for variant in variants:
         keywords = opened.judge(variant, judge, judge_url, flags) | {
-            "include_text": not no_text, "threshold": threshold}
+            "include_text": not no_text, "relevance": relevance or variant.experiment.relevance,
+            "per_step_query": per_step_query or variant.experiment.per_step_query, "threshold": threshold,
+            "rejudge": rejudge}
         done.append(_run_one(opened, variant, metrics or list(variant.experiment.metrics) or None, keywords, cache,
                              as_json))
-    _finish(done, variants, as_json)
+    _finish(_on_one_pool(done, variants, not no_text), variants, as_json)
+
+
+def _on_one_pool(done: list[Evaluation], variants: list[Variant], include_text: bool) -> list[Evaluation]:
+    """Judged labels of later variants count in the earlier ones, too: their folders are written again."""
+    if len(done) < 2:
+        return done
+    from ragkit.evaluation.evaluate import run_async
+    from ragkit.evaluation.pooling import on_one_pool
+    from ragkit.evaluation.runfolder import RunFolder
+
+    pooled = run_async(on_one_pool(done))
+    for before, evaluation, variant in zip(done, pooled, variants, strict=True):
+        if evaluation is not before:
+            evaluation.save(RunFolder(variant.out), include_text)
+    return pooled
 
 
 def _run_one(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, keywords: dict[str, object],

@@ -21,7 +21,11 @@ def score(
     judge_key_variable: common.KeyVariable = None,
     judge_option: common.JudgeOption = None,
     judge_language: common.Language = None,
+    relevance: common.Relevance = None,
+    per_step_query: common.PerStepQuery = False,
     threshold: common.Threshold = None,
+    labels: common.Labels = None,
+    rejudge: common.Rejudge = None,
     store: common.Store = None,
     price: common.Price = None,
     prices: common.Prices = None,
@@ -54,7 +58,8 @@ def score(
 
     arguments = {"level": level, "limit": limit, "seed": seed or 0, "split": split, "columns": columns(column),
                  "all_questions": all_questions, "variant": variant, "include_text": not no_text,
-                 "threshold": threshold}
+                 "relevance": relevance, "per_step_query": per_step_query, "threshold": threshold,
+                 "labels": labels or (), "rejudge": rejudge}
     settings = common.judge_settings(
         embeddings=judge_embeddings, key_variable=judge_key_variable, options=judge_option,
         language=judge_language,

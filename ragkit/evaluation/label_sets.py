@@ -19,6 +19,7 @@ from ragkit.evaluation.relevance import (
     judged_notes,
     pool_entry,
     relevance_wanted,
+    unjudged_pairs,
 )
 from ragkit.evaluation.score import Scorer
 from ragkit.evaluation.scoring import Scoring
@@ -85,6 +86,11 @@ class LabelSets:
     @property
     def failures(self) -> list[tuple[str, str, str]]:
         return [] if self.labels is None else judged_failures(self.labels)
+
+    @property
+    def not_judged(self) -> dict[str, dict[str, int]]:
+        """Pairs that are missing since the judge was stopped, for summary["judge"]."""
+        return {} if self.labels is None else unjudged_pairs(self.labels)
 
     @property
     def rule(self) -> str:

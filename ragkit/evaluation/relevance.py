@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragkit.evaluation.join import listed
 from ragkit.evaluation.scoring import Scoring, passage_text
 from ragkit.evaluation.units import Projection
-from ragkit.judge.relevance import RELEVANT, Asked, Pool, judge_relevance, pools_fingerprint
+from ragkit.judge.relevance import RELEVANT, STOPPED, Asked, Pool, judge_relevance, pools_fingerprint
 from ragkit.metrics.agreement import cohen_kappa
 from ragkit.records.questions import Dataset, text_id
 from ragkit.records.trajectory import Passage, Retrieval, Trajectory
@@ -214,6 +214,17 @@ def judged_failures(labels: JudgedLabels) -> list[tuple[str, str, str]]:
         what = "relevance" if pool.asked.metric == "relevance" else "relevance to a step's query"
         found += [(pool.asked.id, f"{what} of {count} passages", str(reason)) for reason, count in reasons.items()]
     return found
+
+
+def unjudged_pairs(labels: JudgedLabels) -> dict[str, dict[str, int]]:
+    """By the ledger's name: pairs that were not judged since the judge was stopped, of all that were wanted."""
+    found: dict[str, dict[str, int]] = {}
+    for pool in labels.pools:
+        reasons = [pool.reason(text_id(text)) or "" for text in pool.asked.passages]
+        entry = found.setdefault(pool.asked.metric, {"missing": 0, "of": 0})
+        entry["missing"] += sum(STOPPED in reason for reason in reasons)
+        entry["of"] += len(reasons)
+    return {metric: entry for metric, entry in found.items() if entry["missing"]}
 
 
 def _collect(found: dict[str, dict[str, None]], lists: Iterable[Retrieval], dataset: Dataset) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragkit.errors import JudgeError
 from ragkit.evaluation import funnel, views
 from ragkit.evaluation.join import join
-from ragkit.evaluation.judged_rows import NO_JUDGE, judge_samples_of
+from ragkit.evaluation.judged_rows import NO_JUDGE, judge_work_of
 from ragkit.evaluation.label_bridge import EarlierJudge, ask_bridge
 from ragkit.evaluation.label_report import corrected_entries, require_fitting
 from ragkit.evaluation.label_sets import label_run, score_labels
@@ -25,7 +25,7 @@ from ragkit.evaluation.table import FINAL, ScoreRow, to_frame, write_scores
 from ragkit.evaluation.thresholds import add_shares
 from ragkit.evaluation.units import Projection, project, projection_to_json
 from ragkit.judge.calibration import Threshold
-from ragkit.judge.judging import judge_samples
+from ragkit.judge.judging import judge_work
 from ragkit.judge.ledger import total
 from ragkit.judge.offline import AGREEMENT
 from ragkit.judge.verdicts import count_missing
@@ -63,6 +63,7 @@ class Plan:
     labels: tuple[HumanLabel, ...] = ()  # what people said of a part of the answers
     earlier: EarlierJudge | None = None  # who judged before, to be compared on a sample
     relevance: bool = False  # whether a judge labels the passages
+    judge_steps: bool = False  # whether a judge reads the list of each step, too
     stores: tuple[Path, ...] = ()  # judgement stores that judged labels are pooled from, besides the judge's own
 
 
@@ -145,7 +146,8 @@ async def assemble(
     labels = label_notes(plan.dataset)
     kept = gold if isinstance(gold, Projection) else None
     projection = kept or project(plan.dataset, joined.trajectories, None if isinstance(gold, Projection) else gold)
-    scoring = Scoring(plan.variant, plan.dataset, joined.trajectories, projection, plan.metrics, plan.level, plan.rule)
+    scoring = Scoring(plan.variant, plan.dataset, joined.trajectories, projection, plan.metrics, plan.level, plan.rule,
+                      plan.judge_steps)
     require_fitting(scoring, plan.labels)
     bridge = (run or {}).get("bridge")
     if plan.earlier is not None and gateway is not None:
@@ -163,7 +165,7 @@ async def assemble(
     counted = Counter(outcomes.values())
     summary["outcomes"] = {key: counted[key] for key in OUTCOMES if counted[key]}
     summary["app"] = app_entry(scoring.trajectories)
-    summary["judge"] = _ledger(gateway, judgements) if gateway is not None else {}
+    summary["judge"] = _ledger(gateway, judgements, found.not_judged) if gateway is not None else {}
     by_judge = found.entry(plan.seed)
     summary |= {"judged_labels": by_judge} if by_judge else {}
     if plan.labels:
@@ -171,6 +173,7 @@ async def assemble(
     summary |= {"bridge": bridge} if bridge else {}
     notes = [*labels, *joined.notes, *run_notes(scoring, rows), *found.notes, *views.steps_note(rows)]
     record = {**(run or {}), "variant": plan.variant, "metrics": [metric.name for metric in plan.metrics],
+              "judge_steps": plan.judge_steps,
               **({"bridge": bridge} if bridge else {}),
               "projection": projection_to_json(projection), "relevance": by_judge and by_judge["pool"]}
     data = ReportData(
@@ -200,19 +203,17 @@ async def assemble(
 async def _judge(
     scoring: Scoring, gateway: Gateway | None, on_judged: Callable[[], None] | None
 ) -> dict[tuple[tuple[Any, ...], str], Judgement] | None:
-    metrics = scoring.of_kind("judged")
-    if gateway is None or not metrics:
+    if gateway is None or not scoring.of_kind("judged"):
         return None
-    samples, found = judge_samples_of(scoring), dict[tuple[tuple[Any, ...], str], Judgement]()
-    if not gateway.ledger["calls"] and count_missing(gateway, samples, metrics):
+    work, found = judge_work_of(scoring), dict[tuple[tuple[Any, ...], str], Judgement]()
+    if not gateway.ledger["calls"] and count_missing(gateway, work):
         await gateway.check()
     try:
-        await judge_samples(gateway, samples, metrics, on_judged, found)
+        await judge_work(gateway, work, on_judged, found)
     except JudgeError as error:  # the run ends here for the judge; what it delivered is kept and shown
         unjudged = Score.failed(f"{UNJUDGED}: {error}")
-        for sample in samples:
-            for metric in metrics:
-                found.setdefault((sample.key, metric.name), Judgement(metric.name, gateway.name, unjudged))
+        for sample, metric in work:
+            found.setdefault((sample.key, metric.name), Judgement(metric.name, gateway.name, unjudged))
     return found
 
 
@@ -222,7 +223,8 @@ def is_unjudged(score: Score) -> bool:
 
 
 def _ledger(
-    gateway: Gateway, judgements: Mapping[tuple[tuple[Any, ...], str], Judgement] | None
+    gateway: Gateway, judgements: Mapping[tuple[tuple[Any, ...], str], Judgement] | None,
+    unlabelled: dict[str, dict[str, int]],
 ) -> dict[str, Any]:
     """What judging cost, this time and in all, and what is missing where the judge was stopped.
 
@@ -231,7 +233,7 @@ def _ledger(
     ledger = {**gateway.ledger, "all_runs": total(gateway.store.spending())}
     asked = Counter(name for _, name in judgements or {})
     lost = Counter(name for (_, name), found in (judgements or {}).items() if is_unjudged(found.score))
-    ledger["not_judged"] = {name: {"missing": count, "of": asked[name]} for name, count in lost.items()}
+    ledger["not_judged"] = {name: {"missing": count, "of": asked[name]} for name, count in lost.items()} | unlabelled
     ledger["stored"] += sum(judgement.n_stored for judgement in (judgements or {}).values() if judgement.n_calls == 0)
     return ledger
 
@@ -268,6 +270,7 @@ def _failures(scoring: Scoring, rows: Sequence[ScoreRow]) -> tuple[tuple[str, st
     failed = [(t.question_id, "app", t.error) for t in scoring.trajectories if t.error is not None]
     steps = [(t.question_id, f"step {s.index}", s.outermost.error) for t in scoring.trajectories for s in t.steps
              if s.outermost.error is not None]
-    judged = [(r.question_id, r.metric, r.reason or "") for r in rows if r.step == FINAL and r.status == "failed"
+    judged = [(r.question_id, r.metric if r.step == FINAL else f"{r.metric}, step {r.step}", r.reason or "")
+              for r in rows if (r.step == FINAL or r.judge) and r.status == "failed"
               and r.labels != "judged" and not (r.reason or "").startswith("app failed")]
     return (*failed, *steps, *judged)

@@ -25,6 +25,8 @@ from ragkit.records.questions import text_id
 RELEVANT = 2
 """The grade from which a passage counts as relevant for binary metrics; 1 is related, and no answer."""
 BEST = 3
+STOPPED = "not judged: "
+"""How the reason begins of a pair that nobody was asked about, since the judge was stopped."""
 
 _SCHEMA: dict[str, Any] = {
     "title": "RelevanceOutput",
@@ -255,7 +257,7 @@ def _checker(count: int) -> Callable[[Any], None]:
 
 
 def _said(error: Exception) -> str:
-    return error.reason if isinstance(error, CallError) else f"not judged: {error}"
+    return error.reason if isinstance(error, CallError) else f"{STOPPED}{error}"
 
 
 def _digest(value: object) -> str:
