@@ -11,7 +11,7 @@ from typing import Any
 _HOLE = "\0the input\0"
 
 
-def quick_prompts(metric: Any, base: type) -> Any:
+def quick_prompts(metric: Any, base: Any) -> Any:
     """The same metric; its prompts, which are ragas' `base` class, remember their fixed part.
 
     A prompt whose instruction or examples are replaced afterwards is written anew. Where a prompt does not put its
@@ -19,7 +19,8 @@ def quick_prompts(metric: Any, base: type) -> Any:
     """
     for prompt in list(vars(metric).values()):
         if isinstance(prompt, base):
-            prompt.__class__ = _quick_class(base, type(prompt))
+            kind: Any = type(prompt)
+            prompt.__class__ = _quick_class(base, kind)
     return metric
 
 
