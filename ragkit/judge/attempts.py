@@ -74,12 +74,10 @@ class Asker:
         `first` is called once, when the first request is about to be sent; what it raises is raised here.
         """
         asked_again = requests = 0
-        request = replace(request, max_tokens=max(request.max_tokens, self.room.first))
         current = request
         while True:
             reply = await self.deliver(current, metric, again=requests > 0, first=first if requests == 0 else None)
             requests += 1
-            self.room.saw(current.max_tokens, reply.truncated)
             if reply.refusal:
                 raise CallError(f"the judge refused: {reply.refusal[:200]}", reply.text or reply.refusal,
                                 "refused by the judge")
@@ -90,7 +88,7 @@ class Asker:
             if reply.truncated:
                 if current.max_tokens * 2 > self.settings.largest_max_tokens:
                     raise CallError(f"the reply was truncated at {current.max_tokens} tokens", reply.text, "truncated")
-                current = replace(request, max_tokens=current.max_tokens * 2)
+                current = replace(request, max_tokens=max(current.max_tokens * 2, self.room.first))
                 continue
             if "{" not in reply.text and is_judge_refusal(reply.text):
                 raise CallError("the judge refused", reply.text, "refused by the judge")
@@ -142,6 +140,8 @@ class Asker:
         async with self.limits.slot(self.slots, guess_tokens(request.size), self._is_stopped):
             if first is not None:
                 first()
+            if self.settings.max_tokens <= request.max_tokens < self.room.first:
+                request = replace(request, max_tokens=self.room.first)
             ticket = await self._admitted(request)
             self.ledger.count("calls", metric)
             if again:
@@ -156,6 +156,7 @@ class Asker:
                 self.ledger.free(ticket)
                 raise
             self.ledger.settle(ticket, request.size, reply)
+            self.room.saw(request.max_tokens, reply.truncated)
             self._look_at(request, reply)
             return reply
 
