@@ -28,6 +28,7 @@ class Experiment(Section):
     judge: JudgeSection = JudgeSection()
     relevance: Literal["judge"] | None = None
     per_step_query: bool = False
+    judge_steps: bool = False
     level: float = 1.0
     answer_threshold: float = Field(default=0.5, gt=0, le=1)
     repeats: int = Field(default=1, ge=1)

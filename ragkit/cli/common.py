@@ -36,6 +36,10 @@ Relevance = Annotated[
 PerStepQuery = Annotated[
     bool, typer.Option("--per-step-query", help="Judge each step's passages against the step's own query, too.")
 ]
+JudgeSteps = Annotated[
+    bool, typer.Option("--judge-steps", help="Ask context_precision, context_recall and the like of each step's list, "
+                       "too, not only at the end.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and do nothing.")]
 Judge = Annotated[str | None, typer.Option("--judge", help="Who judges, as provider:model, such as openai:gpt-5-mini.")]
 JudgeUrl = Annotated[

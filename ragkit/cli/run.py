@@ -29,6 +29,7 @@ def run(
     judge_language: common.Language = None,
     relevance: common.Relevance = None,
     per_step_query: common.PerStepQuery = False,
+    judge_steps: common.JudgeSteps = False,
     threshold: common.Threshold = None,
     rejudge: common.Rejudge = None,
     store: common.Store = None,
@@ -71,7 +72,7 @@ def run(
         keywords = opened.judge(variant, judge, judge_url, flags) | {
             "include_text": not no_text, "relevance": relevance or variant.experiment.relevance,
             "per_step_query": per_step_query or variant.experiment.per_step_query, "threshold": threshold,
-            "rejudge": rejudge}
+            "judge_steps": judge_steps or variant.experiment.judge_steps, "rejudge": rejudge}
         done.append(_run_one(opened, variant, metrics or list(variant.experiment.metrics) or None, keywords, cache,
                              as_json))
     _finish(_on_one_pool(done, variants, not no_text), variants, as_json)

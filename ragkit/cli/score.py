@@ -23,6 +23,7 @@ def score(
     judge_language: common.Language = None,
     relevance: common.Relevance = None,
     per_step_query: common.PerStepQuery = False,
+    judge_steps: common.JudgeSteps = False,
     threshold: common.Threshold = None,
     labels: common.Labels = None,
     rejudge: common.Rejudge = None,
@@ -58,7 +59,8 @@ def score(
 
     arguments = {"level": level, "limit": limit, "seed": seed or 0, "split": split, "columns": columns(column),
                  "all_questions": all_questions, "variant": variant, "include_text": not no_text,
-                 "relevance": relevance, "per_step_query": per_step_query, "threshold": threshold,
+                 "relevance": relevance, "per_step_query": per_step_query, "judge_steps": judge_steps,
+                 "threshold": threshold,
                  "labels": labels or (), "rejudge": rejudge}
     settings = common.judge_settings(
         embeddings=judge_embeddings, key_variable=judge_key_variable, options=judge_option,

@@ -23,7 +23,8 @@ class Options:
     an answer counts as right, `config` what else identifies the run (a changed one is refused in the same folder).
     `threshold` is a file of `ragkit agreement --calibrate`, or several.
     `include_text=False` writes hashes instead of texts in all that may be shared. `relevance="judge"` lets the judge
-    grade the passages of every list, `per_step_query` those of each step against the step's own query.
+    grade the passages of every list, `per_step_query` those of each step against the step's own query. `judge_steps`
+    lets the judged metrics of a list (context_precision, context_recall …) be asked of each step's list, too.
     `labels` are what people said of a part of the answers (a file or a list): means are corrected by them. `rejudge`
     lets another judge go on in a folder, after so many questions were asked of both.
     """
@@ -46,6 +47,7 @@ class Options:
     to_answer: Callable[[Any], str | None] | None = None
     relevance: str | None = None
     per_step_query: bool = False
+    judge_steps: bool = False
     labels: str | Path | Sequence[HumanLabel] = ()
     rejudge: int | None = None
     threshold: Any = None

@@ -55,6 +55,7 @@ def reopen(run_folder: str | Path) -> PastRun:
         answer_threshold=config["answer_threshold"], all_questions=config.get("all_questions", False),
         threshold=kept_thresholds(run),
         columns=source["columns"] or None, split=source["split"], relevance="judge" if run.get("relevance") else None,
+        judge_steps=run.get("judge_steps", False),
     )
     session = Session(path, None, options, {})
     if session.data.fingerprints() != run["data"]:

@@ -25,6 +25,7 @@ class Scoring:
     metrics: tuple[Metric, ...]
     level: float = 1.0
     rule: RightRule = field(default_factory=RightRule)
+    judge_steps: bool = False  # whether a judge reads the list of each step, too
 
     def of_kind(self, kind: str) -> tuple[Metric, ...]:
         """The metrics of a kind; those that hold a step against its own query are `query_metrics`."""

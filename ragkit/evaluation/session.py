@@ -21,8 +21,9 @@ from ragkit.evaluation.result import Evaluation, Plan, assemble
 from ragkit.evaluation.runfolder import COMPLETE, RUNNING, RunFolder, environment
 from ragkit.evaluation.thresholds import require_judge, run_thresholds
 from ragkit.evaluation.units import Projection
+from ragkit.judge.verdicts import CONTEXT_METRICS
 from ragkit.metrics.batch import check_level
-from ragkit.metrics.registry import parse_all
+from ragkit.metrics.registry import Metric, parse_all
 from ragkit.records.human_labels import HumanLabel, merged, read_human_labels, write_human_labels
 from ragkit.records.questions import Dataset, text_id
 from ragkit.records.readers import load_dataset
@@ -98,15 +99,23 @@ class Session:
         variant = self.options.variant or self.known.get("variant") or own
         self.thresholds = run_thresholds(self.options.threshold, self.known, wanted)
         return Plan(data, wanted, variant, self.options.level, RightRule(self.options.answer_threshold),
-                    self.options.seed, self.options.all_questions, self.thresholds,
+                    self.options.seed, self.options.all_questions, self.thresholds, judge_steps=self._steps(wanted),
                     relevance=self.options.relevance == "judge" or bool(self.known.get("relevance")))
+
+    def _steps(self, wanted: Sequence[Metric]) -> bool:
+        """Whether the steps are judged: once asked for, a folder keeps them."""
+        if self.options.judge_steps and not any(metric.name in CONTEXT_METRICS for metric in wanted):
+            raise DataError("--judge-steps: no metric that judges a list is asked for; add -m context_precision or -m "
+                            "context_recall")
+        return self.options.judge_steps or bool(self.known.get("judge_steps"))
 
     @asynccontextmanager
     async def judging(self, judge: Any) -> AsyncIterator[Gateway | None]:
         """The judge, opened; None where nobody is to be asked. Closed whatever happens."""
         if judge is None and self.options.judge_url is None:
             for wanted, flag in ((self.options.relevance, "--relevance judge"),
-                                 (self.options.per_step_query, "--per-step-query")):
+                                 (self.options.per_step_query, "--per-step-query"),
+                                 (self.options.judge_steps, "--judge-steps")):
                 if wanted:
                     raise DataError(f"{flag}: needs a judge: add --judge provider:model, or --judge-url http://host/v1")
             require_judge(self.thresholds, None, None)

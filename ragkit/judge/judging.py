@@ -14,7 +14,7 @@ from ragkit.errors import DataError, JudgeError
 from ragkit.judge.calls import CallError
 from ragkit.judge.gateway import Gateway
 from ragkit.judge.samples import JudgeSample, judge_text
-from ragkit.judge.verdicts import JudgementBook, judged_metrics
+from ragkit.judge.verdicts import JudgementBook, judgeable
 from ragkit.metrics.registry import Metric
 from ragkit.models.embeddings import Embedder
 from ragkit.records.judgements import Judgement, Score
@@ -32,7 +32,17 @@ async def judge_samples(
     on_done: Callable[[], None] | None = None,
     results: Results | None = None,
 ) -> Results:
-    """Judges each sample by each metric: {(sample key, metric name): judgement}.
+    """Judges each sample by each metric: {(sample key, metric name): judgement}; see `judge_work`."""
+    return await judge_work(gateway, [(sample, metric) for sample in samples for metric in metrics], on_done, results)
+
+
+async def judge_work(
+    gateway: Gateway,
+    work: Iterable[tuple[JudgeSample, Metric]],
+    on_done: Callable[[], None] | None = None,
+    results: Results | None = None,
+) -> Results:
+    """Judges each sample by the metric beside it: {(sample key, metric name): judgement}.
 
     What is in the store is taken from there, samples of the same content are judged once, and `on_done` is called
     after each (sample, metric). A judgement that failed is in the result with its reason and the raw reply.
@@ -42,15 +52,14 @@ async def judge_samples(
     found = {} if results is None else results
     book = JudgementBook(gateway)
     missing: dict[str, _Task] = {}
-    for sample in samples:
-        for metric in judged_metrics(metrics):
-            ready = book.ready(metric, sample)
-            if ready is None:
-                key = book.key(metric.name, sample)
-                missing.setdefault(key, _Task(metric, sample)).owners.append(sample.key)
-            else:
-                found[sample.key, metric.name] = ready
-                _call(on_done)
+    for sample, metric in judgeable(work):
+        ready = book.ready(metric, sample)
+        if ready is None:
+            key = book.key(metric.name, sample)
+            missing.setdefault(key, _Task(metric, sample)).owners.append(sample.key)
+        else:
+            found[sample.key, metric.name] = ready
+            _call(on_done)
     if missing:
         await _judge_missing(book, list(missing.values()), found, on_done)
     return found

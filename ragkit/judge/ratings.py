@@ -71,7 +71,7 @@ async def judge_ratings(gateway: Gateway, labelled: Labelled, metric: str,
                         "asked with --judge offline")
     samples = labelled.samples()
     given = [sample for sample in samples if sample is not None]
-    if count_missing(gateway, given, [asked]):
+    if count_missing(gateway, [(one, asked) for one in given]):
         await gateway.check()
     judged: dict[tuple[Any, ...], Judgement] = {}
     try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -132,21 +132,20 @@ def no_statement(answer: str | None) -> str:
     return "answer refused" if is_refusal(answer or "") else "no statement"
 
 
-def judged_metrics(metrics: Iterable[Metric]) -> list[Metric]:
-    """The metrics for this judge; one that it cannot judge is a DataError."""
-    wanted = list(dict.fromkeys(metrics))
-    for metric in wanted:
+def judgeable(work: Iterable[tuple[JudgeSample, Metric]]) -> list[tuple[JudgeSample, Metric]]:
+    """The work, each thing once; a metric that a judge does not score is a DataError."""
+    wanted = list(dict.fromkeys(work))
+    for metric in dict.fromkeys(metric for _, metric in wanted):
         if metric.name not in RAGAS_METRICS:
             raise DataError(f"metric {metric.name!r}: expected one that a judge scores: {', '.join(RAGAS_METRICS)}")
     return wanted
 
 
-def count_missing(gateway: Gateway, samples: Sequence[JudgeSample], metrics: Iterable[Metric]) -> int:
+def count_missing(gateway: Gateway, work: Iterable[tuple[JudgeSample, Metric]]) -> int:
     """Judgements that the judge would have to be asked for: 0 means that a run needs no call and no ragas."""
     book = JudgementBook(gateway)
-    missing = {book.key(metric.name, sample) for sample in samples for metric in judged_metrics(metrics)
-               if book.ready(metric, sample) is None}
-    return len(missing)
+    return len({book.key(metric.name, sample) for sample, metric in judgeable(work)
+                if book.ready(metric, sample) is None})
 
 
 def _names_its_weights(spec: object) -> bool:

@@ -45,11 +45,14 @@ SIDES = (
         "hit@5", "recall", "recall@5", "allhit", "precision@5", "mrr", "map", "ndcg@5", "ndcg@10", "aucr@5",
         "survival")),
     ("Answer", "judge and keyless metrics", ("judged", "answer", "other"), (
-        "faithfulness", "answer_relevancy", "context_precision", "context_recall", "lexical_support",
+        "faithfulness", "answer_relevancy", "answer_accuracy", "factual_correctness", "context_precision",
+        "context_precision_without_reference", "context_recall", "context_relevance", "response_groundedness",
+        "noise_sensitivity", "lexical_support",
         "lexical_coverage", "answer_f1", "exact_match", "id_context_precision", "id_context_recall")),
 )
 STEP_METRICS = ("recall", "ndcg", "ndcg@5", "ndcg@10", "mrr", "precision@5", "cumulative_recall", "marginal_recall",
-                "novelty")
+                "novelty", "context_precision", "context_recall", "context_precision_without_reference",
+                "context_relevance")
 STEP_CURVE = ("recall", "ndcg", "ndcg@5", "ndcg@10", "cumulative_recall")
 CATEGORY_METRICS = ("recall", "allhit", "mrr", "ndcg@10", "faithfulness", "context_recall", "answer_relevancy",
                     "lexical_support", "answer_f1", "exact_match")

@@ -275,7 +275,7 @@ def test_a_failure_is_kept_for_reading_and_asked_again_by_the_next_run(tmp_path:
 
 
 def test_a_stop_keeps_what_is_finished_and_hands_it_over(tmp_path: Path) -> None:
-    quota = error(429, "insufficient_quota", "Your quota is used up")
+    (recall,), quota = parse_all("context_recall"), error(429, "insufficient_quota", "Your quota is used up")
     items = [sample(f"q{n}", question=f"Where is tower {n}?") for n in range(5)]
     first = [*(json.dumps({"classifications": [{"statement": "s", "reason": "", "attributed": 1}]})
                     for _ in range(2))]
@@ -288,13 +288,13 @@ def test_a_stop_keeps_what_is_finished_and_hands_it_over(tmp_path: Path) -> None
             assert len(server.calls) == 3, "two verdicts, and the one that met the end of the quota"
         server.reply = lexical_judge
         with quick_judge(server.url, store=tmp_path / "j.sqlite", max_calls=2) as gateway:
-            assert count_missing(gateway, items, parse_all("context_recall")) == 3
+            assert count_missing(gateway, [(item, recall) for item in items]) == 3
             with pytest.raises(BudgetExceeded, match="limit of 2 calls"):
                 judge(gateway, items, "context_recall")
         with quick_judge(server.url, store=tmp_path / "j.sqlite") as gateway:
             found = judge(gateway, items, "context_recall")
             assert sum(judgement.n_calls for judgement in found.values()) == 1
-            assert count_missing(gateway, items, parse_all("context_recall")) == 0
+            assert count_missing(gateway, [(item, recall) for item in items]) == 0
 
 
 def test_an_unreachable_judge_is_said_before_any_work() -> None:
