@@ -155,7 +155,11 @@ class Gateway:
                         return stored
                     await pause(_LOOK_AGAIN, lambda: self.stopped is not None)
             self._lost, self._answered = 0, True
-            self.store.keep_reply(key, self.name, metric, reply)
+            if not self.store.keep_reply(key, self.name, metric, reply):
+                stored = self._from_store(key, read)
+                if stored is not None:  # both were asked: one answer for both
+                    return replace(stored, source="asked")
+                self.store.keep_reply(key, self.name, metric, reply, replace=True)
         except JudgeError as error:
             self.stopped = self.stopped or error
             raise

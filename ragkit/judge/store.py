@@ -80,7 +80,7 @@ class JudgementStore:
                 path.parent.mkdir(parents=True, exist_ok=True)
             self._base = sqlite3.connect(str(path) if path else ":memory:", timeout=60, check_same_thread=False,
                                          isolation_level=None)
-            self._base.execute("PRAGMA journal_mode=WAL")
+            _use_wal(self._base)
             self._base.execute("PRAGMA synchronous=NORMAL")
             self._base.executescript(_TABLES)
             self._base.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (FORMAT,))
@@ -99,10 +99,12 @@ class JudgementStore:
         row = self._one("SELECT reply, tokens_in, tokens_out FROM calls WHERE key = ?", key)
         return None if row is None else ModelReply(str(row[0]), tokens_in=row[1], tokens_out=row[2])  # type: ignore[arg-type]
 
-    def keep_reply(self, key: str, judge: str, metric: str, reply: ModelReply) -> None:
-        """The first one stays: two processes that asked the same thing agree on one reply."""
-        self._write("INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (key, judge, metric, _text(reply.text), reply.tokens_in, reply.tokens_out, time.time()))
+    def keep_reply(self, key: str, judge: str, metric: str, reply: ModelReply, *, replace: bool = False) -> bool:
+        """Whether the reply was kept. The first one stays, so that two processes that asked the same thing agree on
+        one; `replace` is for one that turned out to be of no use."""
+        how = "REPLACE" if replace else "IGNORE"
+        return self._write(f"INSERT OR {how} INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 -- two constants
+                           (key, judge, metric, _text(reply.text), reply.tokens_in, reply.tokens_out, time.time())) > 0
 
     def verdicts(self, key: str) -> StoredVerdicts | None:
         row = self._one("SELECT verdicts, reason, n_calls FROM verdicts WHERE key = ?", key)
@@ -175,9 +177,22 @@ class JudgementStore:
             row: Sequence[object] | None = self._base.execute(query, (key,)).fetchone()
             return row
 
-    def _write(self, statement: str, values: Sequence[object]) -> None:
+    def _write(self, statement: str, values: Sequence[object]) -> int:
         with self._lock:
-            self._base.execute(statement, tuple(values))
+            return self._base.execute(statement, tuple(values)).rowcount
+
+
+def _use_wal(base: sqlite3.Connection) -> None:
+    """SQLite does not wait here when another process opens the new file at the same moment, so we do."""
+    for tries_left in range(200, -1, -1):
+        try:
+            base.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if not tries_left or "locked" not in str(error):
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 def _text(value: str) -> str:

@@ -93,6 +93,7 @@ def test_a_stored_reply_that_a_stricter_check_refuses_is_asked_again(tmp_path: P
     with OpenAIServer(script=script) as server, quick_judge(server.url, store=tmp_path / "j.sqlite") as gateway:
         assert one(gateway).data["verdict"] == 1
         assert one(gateway, check=refuse).data == {"reason": "new", "verdict": 0}
+        assert one(gateway, check=refuse).source == "stored", "and takes the place of the one that was of no use"
 
 
 def test_a_cancelled_waiter_takes_nobody_elses_answer() -> None:
