@@ -15,7 +15,7 @@ from typing import Any
 
 from ragkit.errors import DataError
 from ragkit.evaluation.judged_rows import judge_samples_of
-from ragkit.evaluation.label_sheets import read_sheet
+from ragkit.evaluation.label_sheets import checked_sheet
 from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.judge.samples import JudgeSample
@@ -34,15 +34,7 @@ Key = tuple[str, int]
 
 def read_labels(path: str | Path) -> list[HumanLabel]:
     """The labels of a JSON Lines file, or of a filled-in sheet whose texts nobody changed."""
-    if Path(path).suffix.lower() in (".csv", ".tsv"):
-        sheet = read_sheet(path)
-        if sheet.changed:
-            lines = ", ".join(line for line, _ in sheet.changed[:10])
-            raise DataError(f"{path}: the {sheet.changed[0][1]} of {len(sheet.changed)} rows is not what was written "
-                            f"(lines {lines}); a label belongs to the text that it was given on: restore the texts, or "
-                            "leave the rows out with `ragkit labels import --skip-changed`")
-        return list(sheet.labels)
-    return read_human_labels(path)
+    return checked_sheet(path)[0] if Path(path).suffix.lower() in (".csv", ".tsv") else read_human_labels(path)
 
 
 @dataclass(frozen=True)
@@ -55,8 +47,9 @@ class Matched:
     notes: tuple[str, ...]
 
     @property
-    def pairs(self) -> list[tuple[str, float, float]]:
-        return [(question, row.human, row.judge) for question, row in self.labelled.items()]
+    def pairs(self) -> list[tuple[str, float, float, float | None]]:
+        """(question, human, judge, weight) of the labelled questions."""
+        return [(question, row.human, row.judge, row.weight) for question, row in self.labelled.items()]
 
 
 def code_of(trajectory: Trajectory, sample: JudgeSample) -> str:
@@ -161,29 +154,35 @@ def _entry(metric: Metric, found: Matched, seed: int) -> dict[str, Any]:
 
 
 def labels_to_decide(made: Corrected, metric: Metric) -> dict[str, dict[str, int | None]]:
-    """For some differences: the labels in all that would decide them, and how many more than there are; None: too few
-    questions for any number of labels."""
+    """For some differences: the labels in all that would decide them, and how many more than there are. None where
+    the questions are too few for any number of labels: then `questions` says how many there must be."""
     low, high = metric.definition.range
     width = 1.0 if low is None or high is None else high - low
-    sizes = {} if made.mean is None else {f"{size * width:g}": made.labels_to_decide(size * width)
-                                          for size in DIFFERENCES}
-    return {name: {"labels": needed, "more": None if needed is None else max(0, needed - made.n_labels)}
-            for name, needed in sizes.items()}
+    found: dict[str, dict[str, int | None]] = {}
+    for size in DIFFERENCES if made.mean is not None else ():
+        needed = made.labels_to_decide(size * width)
+        more = None if needed is None else max(0, needed - made.n_labels)
+        questions = made.questions_to_decide(size * width) if needed is None else None
+        found[f"{size * width:g}"] = {"labels": needed, "more": more, "questions": questions}
+    return found
 
 
-def agreement_of(pairs: Sequence[tuple[str, float, float]], metric: Metric, seed: int = 0) -> dict[str, Any]:
-    """How far the judge agrees with people on (question, human, judge) rows: AUROC, kappa and the like, as plain data.
+def agreement_of(pairs: Sequence[tuple[str, float, float, float | None]], metric: Metric,
+                 seed: int = 0) -> dict[str, Any]:
+    """How far the judge agrees with people on (question, human, judge, weight) rows, as plain data: AUROC, kappa, ….
 
-    A label or score from the middle of the metric's range on is a yes. Figures are of the labelled rows as they were
-    drawn, so with likely negatives among them on purpose.
+    A label or score from the middle of the metric's range on is a yes. Where all weights are known the figures are of
+    the whole run, else of the labelled rows as they came.
     """
     if not pairs:
         return {}
     low, high = metric.definition.range
     middle = 0.5 if low is None or high is None else (low + high) / 2
-    people = [human >= middle for _, human, _ in pairs]
-    judges = [score for _, _, score in pairs]
-    rows = Resampling(len(pairs), [question for question, _, _ in pairs], seed, _RESAMPLES)
+    people = [human >= middle for _, human, *_ in pairs]
+    judges = [score for _, _, score, _ in pairs]
+    weights = [weight for *_, weight in pairs if weight is not None]
+    rows = Resampling(len(pairs), [question for question, *_ in pairs], seed, _RESAMPLES,
+                      weights if len(weights) == len(pairs) else None)
     figures = agreement.score_figures(people, judges, rows)
     figures |= agreement.decision_figures(people, [score >= middle for score in judges], rows)
     return {"n": len(pairs), "level": middle, **{name: asdict(figure) for name, figure in figures.items()}}

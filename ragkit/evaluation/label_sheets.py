@@ -21,6 +21,7 @@ from ragkit.records.files import write_text
 from ragkit.records.human_labels import USUAL_METRIC, HumanLabel, content_code
 from ragkit.records.readers.tables import read_csv
 
+_SHOWN = 10
 LONGEST_CELL = 30_000  # spreadsheets cut at 32,767 characters, silently
 _PASSAGE = re.compile(r"passage_(\d+)")
 _MACHINE = ("metric", "question_id", "repeat", "stratum", "weight", "row")
@@ -48,9 +49,10 @@ def write_sheet(path: str | Path, labels: Sequence[HumanLabel], how: str) -> Non
 
 @dataclass(frozen=True)
 class Sheet:
-    """A sheet read back: its labels, and the rows whose texts are not what was written, as (line, column)."""
+    """A sheet read back: its labels with their lines, and the rows that were changed, as (line, columns)."""
 
     labels: tuple[HumanLabel, ...]
+    lines: tuple[str, ...]
     changed: tuple[tuple[str, str], ...]
 
 
@@ -60,7 +62,7 @@ def read_sheet(path: str | Path) -> Sheet:
     A label is a number on the metric's scale (0,5 is 0.5), or yes or no; empty, "?", "n/a" and "skip" mean that the
     person left it out. Raises DataError with file and line for any other label, and for a sheet of another kind.
     """
-    labels, changed = [], []
+    labels, lines, changed = list[HumanLabel](), list[str](), []
     for where, cells in read_csv(Path(path)):
         names = {name.strip().casefold(): name for name in cells}
         missing = [name for name in ("label", "row", "question_id") if name not in names]
@@ -69,11 +71,28 @@ def read_sheet(path: str | Path) -> Sheet:
                             "sample` with all its columns")
         label, column = _read(where, {name: str(cells[own] or "") for name, own in names.items()})
         labels.append(label)
+        lines.append(where.rpartition(":")[2])
         if column:
-            changed.append((where.rpartition(":")[2], column))
+            changed.append((lines[-1], column))
     if not labels:
         raise DataError(f"{path}: no row in it; expected a sheet of `ragkit labels sample`")
-    return Sheet(tuple(labels), tuple(changed))
+    return Sheet(tuple(labels), tuple(lines), tuple(changed))
+
+
+def checked_sheet(path: str | Path, skip_changed: bool = False) -> tuple[list[HumanLabel], int]:
+    """The labels of a filled-in sheet, and how many rows were left out because their texts were changed.
+
+    A changed row is refused, since a label belongs to the text that it was given on; or left out, where asked for.
+    """
+    sheet = read_sheet(path)
+    lines = [line for line, _ in sheet.changed]
+    if lines and not skip_changed:
+        more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+        raise DataError(f"{path}: the texts of {len(lines)} rows are not what was written (lines "
+                        f"{', '.join(lines[:_SHOWN])}{more}: {sheet.changed[0][1]}); a label belongs to the text that "
+                        "it was given on: restore them, or leave these rows out with --skip-changed")
+    kept = [label for label, line in zip(sheet.labels, sheet.lines, strict=True) if line not in set(lines)]
+    return kept, len(lines)
 
 
 def label_value(text: str, metric: str, where: str) -> float | None:

@@ -73,6 +73,10 @@ class Corrected:
         return min(self.n_questions, max(2, math.ceil(1 / (room / self.noise + 1 / self.n_questions)))) \
             if self.noise else 2
 
+    def questions_to_decide(self, difference: float) -> int | None:
+        """The questions without which no number of labels tells this difference from 0 (80 % power, 5 % error)."""
+        return None if self.mean is None else math.floor(self.spread * (_Z_POWER / difference) ** 2) + 1
+
 
 def corrected_mean(
     judged: Mapping[str, float], labelled: Mapping[str, Labelled],
@@ -83,8 +87,8 @@ def corrected_mean(
     The estimate is trust * mean(judge, all) + weighted mean(human - trust * judge, labelled); with right weights it is
     right on average whatever the judge does, and where the judge tells questions apart its interval is narrower than
     that of the labels alone. Where the judge gives all questions the same score it is the labels' own weighted mean.
-    Mean and ends are kept inside the metric's range. `finite=False`: a labelled answer is one of several to its question
-    (repeats), so that even labels for all questions leave something open.
+    Mean and ends are kept inside the metric's range. `finite=False`: a labelled answer is one of several to its
+    question (repeats), so that even labels for all questions leave something open.
     Fewer than two labels: None, with the reason.
 
     >>> judged = {"q1": 1.0, "q2": 1.0, "q3": 0.0, "q4": 0.0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ragkit.report import labels, numbers, parts, plots, rows, texts
+from ragkit.report import corrected, labels, numbers, parts, plots, rows, texts
 from ragkit.report.data import ListView, QuestionView, ReportData, ScoreView
 from ragkit.report.html import definitions
 
@@ -14,8 +14,9 @@ _ANSWER = 400  # characters of an answer that a table-like line bears
 def render_markdown(data: ReportData) -> str:
     """The whole report as text, to be written as utf-8."""
     made = [
-        _head(data), _fix_first(data), _headline(data), _ranks(data), _steps(data), _lost(data), _categories(data),
-        _app(data), _judge(data), _questions(data), _failures(data), _notes(data), _definitions(data),
+        _head(data), _fix_first(data), _headline(data), _corrected(data), _ranks(data), _steps(data), _lost(data),
+        _categories(data), _app(data), _judge(data), _questions(data), _failures(data), _notes(data),
+        _definitions(data),
     ]
     return "\n\n".join(line for part in made for line in part if line) + "\n"
 
@@ -78,6 +79,23 @@ def _mean(row: rows.MetricRow) -> str:
 def _why(row: rows.MetricRow) -> str:
     reasons = ", ".join(f"{times} × {reason}" if times else reason for times, reason in row.reasons)
     return texts.markdown("; ".join(part for part in (row.note, reasons) if part))
+
+
+def _corrected(data: ReportData) -> list[str]:
+    made, lines, bridge = list[str](), corrected.corrected_rows(data), corrected.bridge_rows(data)
+    if lines:
+        body = [[texts.code(row.name), f"**{row.mean}**", row.interval, row.raw, row.labels] for row in lines]
+        made += [corrected.ABOUT, table(["Metric", "Corrected mean", "95% interval", "Judge’s own", "Labels"], body)]
+        facts = [(row.name, text) for row in lines for text in (
+            *row.remarks, f"judge against people: {row.agreement}" if row.agreement else "",
+            f"to tell its mean from one so far away: {row.needed}" if row.needed else "") if text]
+        made.append("\n".join(f"- {texts.code(name)}: {texts.markdown(text)}" for name, text in facts))
+    if bridge:
+        body = [[texts.code(row.name), f"**{row.offset}**", row.interval, row.old, row.new, row.n, row.kappa]
+                for row in bridge]
+        made += [f"{texts.markdown(corrected.bridge_title(data))}. {corrected.BRIDGE_ABOUT}",
+                 table(["Metric", "Offset", "95% interval", "Old", "New", "Answers", "Kappa"], body)]
+    return ["## Judge and people", *made] if made else []
 
 
 def _ranks(data: ReportData) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragkit.records.unseen import spelt_out
-from ragkit.report import labels, numbers, parts, rows, texts
+from ragkit.report import corrected, labels, numbers, parts, rows, texts
 from ragkit.report.data import ReportData
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
             shown.append(write.line(f"Besides: {besides}", "dim"))
     elif others:
         shown.append(write.outcomes(data))
+    shown += write.corrected(data)
     if data.needs_judge:
         shown.append(write.line(f"RAGAS metrics: {data.needs_judge}", "dim"))
     if data.failures:
@@ -104,6 +105,29 @@ class _Writer:
                 cells = (row.name, row.mean, row.interval, row.scored, ", ".join(missing))
                 made.add_row(*map(self.safe, cells), style="dim" if row.mean == numbers.NONE else None)
         return made
+
+    def corrected(self, data: ReportData) -> list[Text | Table]:
+        """Means corrected by people's labels, and the bridge from an earlier judge."""
+        from rich.text import Text
+
+        shown: list[Text | Table] = []
+        lines, bridge = corrected.corrected_rows(data), corrected.bridge_rows(data)
+        if lines:
+            made = self.table("Corrected by labels", "Mean", "95% interval", "Judge’s own", "Labels")
+            for row in lines:
+                made.add_row(*map(self.safe, (row.name, row.mean, row.interval, row.raw, row.labels)))
+            shown.append(made)
+            shown += [self.line(f"{row.name}: {text}", "dim") for row in lines for text in (*row.remarks, row.agreement)
+                      if text]
+            shown += [self.line(f"{row.name}, to tell its mean from one so far away: {row.needed}", "dim")
+                      for row in lines if row.needed]
+        if bridge:
+            shown += [Text(""), self.line(corrected.bridge_title(data))]
+            made = self.table("New minus old", "Offset", "95% interval", "Old", "New", "Kappa")
+            for one in bridge:
+                made.add_row(*map(self.safe, (one.name, one.offset, one.interval, one.old, one.new, one.kappa)))
+            shown.append(made)
+        return shown
 
     def steps(self, data: ReportData) -> Table:
         names = labels.chosen(rows.all_step_metrics(data), labels.STEP_CURVE)[:4]
