@@ -27,7 +27,7 @@ AGREEMENT: tuple[dict[str, str | float], ...] = (
 )
 """AUROC of each signal against labels, by data set and its size; labels by people but for HaluEval, whose wrong answers
 were written by a model. 0.5 is chance: on some kinds of wrong answers overlap sees nothing at all. The first two are
-what `ragkit agreement` gives; the last two were measured with token weights from the answers as well."""
+what `ragkit agreement` gives; the last two are of an earlier measurement, with another table of token weights."""
 
 
 def judge_offline(samples: Sequence[JudgeSample], metrics: Iterable[Metric],
