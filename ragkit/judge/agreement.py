@@ -160,7 +160,8 @@ def calibrated(metric: str, who: Mapping[str, str | None], raters: tuple[Ratings
     positive = [float(human.values[place] or 0) >= level for place in both]
     scores = [float(judge.values[place] or 0) for place in both]
     rows = rules.resampling(groups, both)
-    return calibrate(metric, who, (positive, scores), rows, {**labels, "level": level, "weighted": rules.row_weights is not None}, rules.seed)
+    known_as = {**labels, "level": level, "weighted": rules.row_weights is not None}
+    return calibrate(metric, who, (positive, scores), rows, known_as, rules.seed)
 
 
 def middle_level(labels: Sequence[float], scale: tuple[float, float]) -> float:
