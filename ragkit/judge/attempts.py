@@ -34,6 +34,7 @@ T = TypeVar("T")
 Read = Callable[[ModelReply], T]
 _MOST_PARAMETERS = 12  # refused one after the other; more is a server that refuses everything
 _SMALL_ROOM = 512
+_QUOTED = re.compile(r"(?:, got|:) ['\"].{6,}", re.DOTALL)
 
 
 class Room:
@@ -182,5 +183,6 @@ class Asker:
 def _again(request: ModelRequest, reply: str, problem: str) -> ModelRequest:
     shown = reply.strip()[:4000]
     turn: tuple[tuple[str, str], ...] = (("assistant", shown),) if shown else ()
-    demand = f"That reply cannot be used: {problem}. Reply again with the requested JSON object and nothing else."
+    fault = _QUOTED.sub("", problem)  # what it copied from a passage stays its own words, and is none of ours
+    demand = f"That reply cannot be used: {fault}. Reply again with the requested JSON object and nothing else."
     return replace(request, messages=(*request.messages, *turn, ("user", demand)))

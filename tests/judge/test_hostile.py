@@ -211,6 +211,18 @@ def test_no_injection_moves_a_relevance_grade() -> None:
             assert not UNSEEN.search(call.first_prompt)
 
 
+@pytest.mark.parametrize("bad", [f"{ORDER} please", json.dumps({"reason": "", "verdict": ORDER}), json.dumps([ORDER]),
+                                 json.dumps({ORDER: 1})])
+def test_what_a_judge_copied_from_a_passage_is_not_said_to_it_as_an_order(bad: str) -> None:
+    with OpenAIServer(obedient, script=[bad, bad]) as server, quick_judge(server.url) as gateway:
+        asyncio.run(judge_samples(gateway, [hostile_sample("q", "x")], parse_all("context_precision")))
+        again = [call for call in server.calls if len(call.messages) > 2]
+    assert again
+    for call in again:
+        assert [m["role"] for m in call.messages] == ["system", "user", "assistant", "user"]
+        assert "cannot be used" in call.prompt and ORDER not in call.prompt
+
+
 def test_the_obedient_judge_would_obey() -> None:
     """The tests above can fail: the same texts put in plainly, as a prompt of tags does, move the verdict."""
     for text in INJECTIONS.values():
