@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ragkit.errors import MissingPackageError
-from ragkit.report import corrected, labels, numbers, parts, plots, rows, texts
+from ragkit.report import corrected, judged, labels, numbers, parts, plots, rows, texts
 from ragkit.report.data import MetricInfo, QuestionView, ReportData
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -53,7 +53,7 @@ def render_html(data: ReportData) -> str:
     page = _environment().get_template("report.html.jinja").render(
         data=data, summary=_Loose(data.summary), run=_Loose(data.run),
         questions=_Loose(data.summary.get("questions") or {}), rows=rows, parts=parts, numbers=numbers,
-        corrected=corrected, figures=figures,
+        corrected=corrected, judged=judged, figures=figures,
         plot_data=texts.embedded_json({name: figure.spec for name, figure in figures.items()}),
         store=TextStore(), sections=sections(data), definitions=definitions(data), answer_length=_ANSWER_LENGTH,
         style=Markup(style), script=Markup(script), plotly=Markup(plotly) if figures else "",  # noqa: S704  (our own)
@@ -69,6 +69,7 @@ def sections(data: ReportData) -> list[tuple[str, str]]:
         ("fix-first", "What to fix first", True),
         ("headline", "Headline numbers", True),
         ("corrected", "Judge and people", bool(summary.get("corrected") or summary.get("bridge"))),
+        ("judged", "Judged labels", bool(summary.get("judged_labels"))),
         ("ranks", "Ranks", bool(plots.hit_curve(data) or plots.rank_histogram(data))),
         ("steps", "Step by step", bool(summary.get("per_step"))),
         ("lost", "Where gold was lost", bool(data.fates)),

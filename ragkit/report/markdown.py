@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ragkit.report import corrected, labels, numbers, parts, plots, rows, texts
+from ragkit.report import corrected, judged, labels, numbers, parts, plots, rows, texts
 from ragkit.report.data import ListView, QuestionView, ReportData, ScoreView
 from ragkit.report.html import definitions
 
@@ -14,9 +14,9 @@ _ANSWER = 400  # characters of an answer that a table-like line bears
 def render_markdown(data: ReportData) -> str:
     """The whole report as text, to be written as utf-8."""
     made = [
-        _head(data), _fix_first(data), _headline(data), _corrected(data), _ranks(data), _steps(data), _lost(data),
-        _categories(data), _app(data), _judge(data), _questions(data), _failures(data), _notes(data),
-        _definitions(data),
+        _head(data), _fix_first(data), _headline(data), _corrected(data), _judged(data), _ranks(data),
+        _steps(data), _lost(data), _categories(data), _app(data), _judge(data), _questions(data),
+        _failures(data), _notes(data), _definitions(data),
     ]
     return "\n\n".join(line for part in made for line in part if line) + "\n"
 
@@ -81,6 +81,17 @@ def _why(row: rows.MetricRow) -> str:
     return texts.markdown("; ".join(part for part in (row.note, reasons) if part))
 
 
+def _judged(data: ReportData) -> list[str]:
+    if not judged.about(data):
+        return []
+    made = ["## Judged labels", judged.about(data), "\n".join(f"- **{name.capitalize()}:** {texts.markdown(text)}"
+                                                             for name, text in judged.facts(data))]
+    body = [[texts.code(own.name), _mean(gold), gold.scored, _mean(own), own.interval, own.scored, own.failed or "0"]
+            for gold, own in judged.beside_gold(data)]
+    return [*made, table(["Metric", "By gold", "Scored / asked", "By the judge", "95% interval", "Scored / asked",
+                          "Failed"], body) if body else ""]
+
+
 def _corrected(data: ReportData) -> list[str]:
     made, lines, bridge = list[str](), corrected.corrected_rows(data), corrected.bridge_rows(data)
     if lines:
@@ -91,7 +102,8 @@ def _corrected(data: ReportData) -> list[str]:
             f"to tell its mean from one so far away: {row.needed}" if row.needed else "") if text]
         made.append("\n".join(f"- {texts.code(name)}: {texts.markdown(text)}" for name, text in facts))
     if bridge:
-        body = [[texts.code(row.name), f"**{row.offset}**", row.interval, row.old, row.new, row.n, row.kappa]
+        body = [[texts.code(row.name), f"**{row.offset}**", row.interval, row.old, row.new, row.n,
+                 f"{row.kappa} {row.kappa_of}"]
                 for row in bridge]
         made += [f"{texts.markdown(corrected.bridge_title(data))}. {corrected.BRIDGE_ABOUT}",
                  table(["Metric", "Offset", "95% interval", "Old", "New", "Answers", "Kappa"], body)]
@@ -183,6 +195,8 @@ def _question(question: QuestionView) -> str:
         lines.append(f"- **Step {step.index}:** “{_short(step.query)}” → {found}")
     if question.context is not None:
         lines.append(f"- **Context{'' if question.context.ranked else ' (a set)'}:** {_ids(question.context)}")
+    lines += [f"- **Statement {number} of the reference:** {_short(text)}"
+              for number, text in enumerate(question.statements, 1)]
     if question.fates:
         fates = ", ".join(f"{texts.code(id_)} {texts.markdown(labels.fate(fate))}"
                           for id_, fate in question.fates.items())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragkit.records.unseen import spelt_out
-from ragkit.report import corrected, labels, numbers, parts, rows, texts
+from ragkit.report import corrected, judged, labels, numbers, parts, rows, texts
 from ragkit.report.data import ReportData
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
     elif others:
         shown.append(write.outcomes(data))
     shown += write.corrected(data)
+    shown += write.judged(data)
     if data.needs_judge:
         shown.append(write.line(f"RAGAS metrics: {data.needs_judge}", "dim"))
     if data.failures:
@@ -105,6 +106,20 @@ class _Writer:
                 cells = (row.name, row.mean, row.interval, row.scored, ", ".join(missing))
                 made.add_row(*map(self.safe, cells), style="dim" if row.mean == numbers.NONE else None)
         return made
+
+    def judged(self, data: ReportData) -> list[Text | Table]:
+        """Whose labels a judge gave, and the metrics that have both beside each other."""
+        facts = "; ".join(f"{name}: {text}" for name, text in judged.facts(data))
+        if not facts:
+            return []
+        shown: list[Text | Table] = [self.line(f"Judged labels, not people's. {facts}", "dim")]
+        found = judged.beside_gold(data)
+        if found:
+            made = self.table("Metric", "By gold", "Scored", "By the judge", "Scored")
+            for gold, own in found:
+                made.add_row(*map(self.safe, (own.name, gold.mean, gold.scored, own.mean, own.scored)))
+            shown.append(made)
+        return shown
 
     def corrected(self, data: ReportData) -> list[Text | Table]:
         """Means corrected by people's labels, and the bridge from an earlier judge."""
