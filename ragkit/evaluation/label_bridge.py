@@ -5,11 +5,11 @@ The earlier judge is read from its store and never asked; the new one is asked a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from ragkit.errors import DataError, JudgeError
@@ -105,11 +105,16 @@ def _compared(metric: Metric, drawn: Sequence[Drawn], questions: int, before: Fo
     pairs = binary if len(binary) == len(verdicts) and verdicts else halves
     return {
         "offset": made.mean, "low": made.low, "high": made.high, "n": len(both),
-        "old": fmean(old.score.value or 0 for _, old, _ in both) if both else None,
-        "new": fmean(new.score.value or 0 for _, _, new in both) if both else None,
+        "old": _weighted([(one.weight, old) for one, old, _ in both]),
+        "new": _weighted([(one.weight, new) for one, _, new in both]),
         "kappa": cohen_kappa([old for old, _ in pairs], [new for _, new in pairs]) if pairs else None,
         "kappa_of": "verdicts" if pairs is binary else "scores", "n_kappa": len(pairs), "reason": made.reason,
     }
+
+
+def _weighted(found: Sequence[tuple[float, Judgement]]) -> float | None:
+    total = math.fsum(weight for weight, _ in found)
+    return math.fsum(weight * (one.score.value or 0) for weight, one in found) / total if found else None
 
 
 def _verdicts(both: Sequence[tuple[Drawn, Judgement, Judgement]]) -> list[tuple[float, float]]:

@@ -81,13 +81,13 @@ def _evenly(sizes: Mapping[str, int], count: int) -> dict[str, int]:
 
 
 def _together(groups: Mapping[str, Sequence[Unit]], most: int) -> list[list[Unit]]:
-    """The groups as strata, at most so many: the smallest are put together."""
+    """The groups as strata, at most so many: groups of one question, then the smallest, are put together."""
     ordered = sorted(groups, key=lambda name: (-len(groups[name]), name))
-    most = max(1, most)
-    strata = [list(groups[name]) for name in ordered[:most]]
-    if len(ordered) > most:
-        strata[-1] = [unit for name in ordered[most - 1:] for unit in groups[name]]
-    return strata
+    kept = min(max(1, most), sum(len(groups[name]) > 1 for name in ordered))
+    if kept < len(ordered):
+        kept = max(0, min(kept, most - 1))  # room for the rest
+    rest = [unit for name in ordered[kept:] for unit in groups[name]]
+    return [list(groups[name]) for name in ordered[:kept]] + ([rest] if rest else [])
 
 
 def _in_groups(strata: Sequence[list[Unit]], count: int) -> list[tuple[list[Unit], int]]:

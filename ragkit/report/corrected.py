@@ -39,6 +39,7 @@ class BridgeRow:
     new: str
     n: str
     kappa: str
+    kappa_of: str
 
 
 def corrected_rows(data: ReportData) -> list[CorrectedRow]:
@@ -109,9 +110,9 @@ def bridge_rows(data: ReportData) -> list[BridgeRow]:
     for name, entry in (found.get("metrics") or {}).items():
         offset = numbers.number(entry.get("offset"))
         sign = "+" if offset != numbers.NONE and not offset.startswith("-") and float(offset) > 0 else ""
-        what = f"{numbers.number(entry.get('kappa'))} on {numbers.count(entry.get('n_kappa'))} {entry.get('kappa_of')}"
+        what = f"on {numbers.count(entry.get('n_kappa'))} {entry.get('kappa_of')}" if entry.get("n_kappa") else ""
         ends = numbers.interval(entry.get("low"), entry.get("high"))
         old, new = numbers.number(entry.get("old")), numbers.number(entry.get("new"))
-        kappa = what if entry.get("n_kappa") else numbers.NONE
-        made.append(BridgeRow(name, sign + offset, ends, old, new, numbers.count(entry.get("n")), kappa))
+        kappa = numbers.number(entry.get("kappa"))
+        made.append(BridgeRow(name, sign + offset, ends, old, new, numbers.count(entry.get("n")), kappa, what))
     return made
