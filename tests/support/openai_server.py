@@ -100,12 +100,18 @@ def _holds(context: str, statement: str) -> int:
 
 
 def lexical_judge(request: Request) -> str:
-    """Valid replies to the prompts of ragas' four metrics, by word overlap; other prompts get a sentence back.
+    """Valid replies to the prompts of ragas' metrics, by word overlap; other prompts get a sentence back.
 
     Only what stands inside the input JSON is read.
     """
     prompt = request.first_prompt
     data = ragas_input(prompt)
+    if "user_answer" in data:
+        return json.dumps({"rating": 4 * _holds(data["reference_answer"], data["user_answer"])})
+    if "context" in data and ("user_input" in data or "response" in data):
+        return json.dumps({"rating": 2 * _holds(data["context"], data.get("response") or data["user_input"])})
+    if "atomicity" in data:
+        return json.dumps({"claims": sentences(data["response"])})
     if "statements" in data and "context" in data:
         return json.dumps({"statements": [
             {"statement": s, "reason": "overlap", "verdict": _holds(data["context"], s)} for s in data["statements"]]})
