@@ -57,6 +57,7 @@ def agreement(
     judge_embeddings: common.Embeddings = None,
     key_variable: common.KeyVariable = None,
     judge_option: common.JudgeOption = None,
+    judge_language: common.Language = None,
     store: common.Store = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
@@ -66,6 +67,8 @@ def agreement(
     tpm: common.Tpm = None,
     frozen: common.Frozen = False,
     seed: common.Seed = None,
+    imports: common.Imports = None,
+    dry_run: common.DryRun = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON to stdout, and nothing else.")] = False,
 ) -> None:
     """Compare a judge, ready scores, or several annotators with human labels: kappa, AUROC, balanced accuracy.
@@ -73,6 +76,7 @@ def agreement(
     Each figure has a 95 % interval that resamples questions. Rows: question, contexts, answer, label; or question,
     passage, grade.
     """
+    common.import_modules(imports)
     from ragkit.judge.agreement import Rules, compare_all
     from ragkit.judge.labelled import read_labelled
 
@@ -82,10 +86,13 @@ def agreement(
     judges = [rows.ratings(name) for name in
               rows.matching([name for name in column or () if "=" not in name], [one.name for one in humans])]
     settings = common.judge_settings(
-        options=judge_option, embeddings=judge_embeddings, key_variable=key_variable, budget=budget,
-        max_calls=max_calls, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
+        options=judge_option, language=judge_language, embeddings=judge_embeddings, key_variable=key_variable,
+        budget=budget, max_calls=max_calls, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
         store=store or labels.with_name(f"{labels.name.split('.')[0]}.judgements.sqlite"),
     )
+    if dry_run:
+        common.say(_plan(rows, judge, judge_url, metric, settings))
+        return
     if judge is not None or judge_url is not None:
         judges.append(_asked(rows, judge, judge_url, metric, settings, as_json))
     rules = Rules(None if weights == "none" else weights, level, threshold, _pair(scale), seed or 0,
@@ -123,6 +130,28 @@ def _asked(rows: Labelled, judge: str | None, url: str | None, metric: str | Non
             gateway.close()
 
     return run_async(ask())
+
+
+def _plan(rows: Labelled, judge: str | None, url: str | None, metric: str | None, settings: Any) -> str:
+    """What a judge would be asked, in one line."""
+    if judge in {None, OFFLINE} and url is None:
+        return f"{rows.name}: {len(rows.rows)} rows; no judge is asked"
+    from ragkit.evaluation.evaluate import run_async
+    from ragkit.judge.open import judge_at
+    from ragkit.judge.ratings import missing_judgements, usual_metric
+
+    name = metric or usual_metric(rows, offline=False)
+
+    async def count() -> str:
+        gateway = await judge_at(judge, url, settings)
+        try:
+            missing, work = missing_judgements(gateway, rows, name)
+            return (f"{rows.name}: {len(rows.rows)} rows; {name} by {gateway.name}: {missing} of {work} judgements to "
+                    "ask, the others are stored or need none")
+        finally:
+            gateway.close()
+
+    return run_async(count())
 
 
 def _calibrate(path: Path, rows: Labelled, raters: tuple[list[Ratings], list[Ratings]], rules: Rules,

@@ -17,6 +17,8 @@ from ragkit.records.questions import text_id
 
 if TYPE_CHECKING:
     from ragkit.judge.gateway import Gateway
+    from ragkit.judge.relevance import Asked
+    from ragkit.judge.samples import JudgeSample
 
 RELEVANCE = "relevance"
 """What a judge is asked of rows with a passage each, where no metric is named: a grade from 0 to 3."""
@@ -62,47 +64,71 @@ async def judge_ratings(gateway: Gateway, labelled: Labelled, metric: str,
     judge = {"name": gateway.name, "endpoint": gateway.backend.where, "fingerprint": gateway.fingerprint}
     if metric == RELEVANCE:
         return await _relevance_ratings(gateway, labelled, judge, on_done)
-    from ragkit.judge.judging import judge_samples
+    from ragkit.judge.judging import judge_work
     from ragkit.judge.verdicts import count_missing
 
-    asked = parse(metric)
-    if asked.definition.kind != "judged":
-        raise DataError(f"metric {metric!r}: expected one that a judge scores, such as faithfulness; word overlap is "
-                        "asked with --judge offline")
-    samples = labelled.samples()
-    given = [sample for sample in samples if sample is not None]
-    if count_missing(gateway, [(one, asked) for one in given]):
+    samples, work = _work(labelled, metric)
+    if count_missing(gateway, work):
         await gateway.check()
     judged: dict[tuple[Any, ...], Judgement] = {}
+    asked = parse(metric)
     try:
-        await judge_samples(gateway, given, [asked], on_done, judged)
+        await judge_work(gateway, work, on_done, judged)
     except JudgeError as error:  # asking ends here; what was delivered is kept and compared
         unjudged = Judgement(asked.name, gateway.name, Score.failed(f"not judged: {error}"))
-        judged.update({(sample.key, asked.name): unjudged for sample in given
+        judged.update({(sample.key, asked.name): unjudged for sample, _ in work
                        if (sample.key, asked.name) not in judged})
     found = [None if sample is None else judged[sample.key, asked.name] for sample in samples]
     return _ratings(labelled, found, asked, judge)
 
 
-async def _relevance_ratings(gateway: Gateway, labelled: Labelled, judge: Mapping[str, str | None],
-                             on_done: Callable[[], None] | None) -> Ratings:
-    from ragkit.judge.relevance import Asked, judge_relevance
+def missing_judgements(gateway: Gateway, labelled: Labelled, metric: str) -> tuple[int, int]:
+    """How many judgements the judge would have to be asked for, and of how many; asks nothing."""
+    if metric == RELEVANCE:
+        from ragkit.judge.relevance import missing_calls
+
+        wanted = _pairs(labelled)
+        return missing_calls(gateway, wanted)["relevance"], sum(len(asked.passages) for asked in wanted)
+    from ragkit.judge.verdicts import count_missing
+
+    work = _work(labelled, metric)[1]
+    return count_missing(gateway, work), len(work)
+
+
+def _work(labelled: Labelled, metric: str) -> tuple[list[JudgeSample | None], list[tuple[JudgeSample, Metric]]]:
+    """What is asked of each row, None where it has no question; and the rows that can be asked, with the metric."""
+    asked = parse(metric)
+    if asked.definition.kind != "judged":
+        raise DataError(f"metric {metric!r}: expected one that a judge scores, such as faithfulness; word overlap is "
+                        "asked with --judge offline")
+    samples = labelled.samples()
+    return samples, [(sample, asked) for sample in samples if sample is not None]
+
+
+def _pairs(labelled: Labelled) -> list[Asked]:
+    """Each question with its passages, each once."""
+    from ragkit.judge.relevance import Asked
 
     samples = labelled.samples()
     ids = labelled.cells(labelled.fields["passage_id"]) if "passage_id" in labelled.fields else [None] * len(samples)
     passages: dict[str, dict[str, list[str]]] = {}
     names: dict[str, str] = {}
     for place, sample in enumerate(samples):
-        if sample is None or not sample.contexts:
-            continue
-        text = sample.contexts[0]
-        names.setdefault(sample.question, labelled.groups[place])
-        passages.setdefault(sample.question, {}).setdefault(text, []).append(str(ids[place] or text_id(text)))
-    wanted = [Asked(names[question], question, found) for question, found in passages.items()]
-    pools = {pool.asked.text: pool for pool in await judge_relevance(gateway, wanted, on_done)}
+        if sample is not None and sample.contexts:
+            names.setdefault(sample.question, labelled.groups[place])
+            text = sample.contexts[0]
+            passages.setdefault(sample.question, {}).setdefault(text, []).append(str(ids[place] or text_id(text)))
+    return [Asked(names[question], question, found) for question, found in passages.items()]
+
+
+async def _relevance_ratings(gateway: Gateway, labelled: Labelled, judge: Mapping[str, str | None],
+                             on_done: Callable[[], None] | None) -> Ratings:
+    from ragkit.judge.relevance import judge_relevance
+
+    pools = {pool.asked.text: pool for pool in await judge_relevance(gateway, _pairs(labelled), on_done)}
     values: list[Value] = []
     reasons: dict[int, str] = {}
-    for place, sample in enumerate(samples):
+    for place, sample in enumerate(labelled.samples()):
         if sample is None or not sample.contexts:
             values.append(None)
             reasons[place] = "no question" if sample is None else "no passage"

@@ -67,10 +67,14 @@ def test_by_slice_and_by_seed(labels: Path) -> None:
 def test_a_judge_over_http_is_asked_once_and_kept(labels: Path) -> None:
     with OpenAIServer() as server:
         arguments = ("agreement", labels, "--judge", "test-model", "--judge-url", server.url, "--json")
+        planned = command(*arguments, "--dry-run").out
+        assert planned.startswith("labels.jsonl: 18 rows; faithfulness by test-model: 18 of 18 judgements to ask")
+        assert not server.calls
         (first,) = found(command(*arguments))
         asked = len(server.calls)
         assert asked == 36  # statements, then verdicts
         (second,) = found(command(*arguments))
+        assert "0 of 18 judgements" in command(*arguments, "--dry-run").out
         assert len(server.calls) == asked
     assert first == second
     assert first["judge"] == "test-model faithfulness"
@@ -113,6 +117,8 @@ def test_grades_of_passages(tmp_path: Path) -> None:
         (one,) = found(command("agreement", written(tmp_path / "graded.jsonl", rows), "--judge", "test-model",
                                "--judge-url", server.url, "--json"))
         assert len(server.calls) == 16
+        assert "relevance by test-model: 0 of 16" in command(
+            "agreement", tmp_path / "graded.jsonl", "--judge", "test-model", "--judge-url", server.url, "--dry-run").out
     assert (one["kind"], one["judge"], one["n_questions"]) == ("grades", "test-model relevance", 4)
     assert value(one, "exact") == pytest.approx(15 / 16)
     assert one["confusion"][0] == [3, 1, 0, 0]
