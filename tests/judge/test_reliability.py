@@ -24,6 +24,7 @@ from ragkit.judge.attempts import Room
 from ragkit.judge.calls import CallError
 from ragkit.judge.claims import Claims
 from ragkit.judge.gateway import Gateway, Reply
+from tests.support.judged_runs import Commands, final_scores, recorded, score_command
 from tests.support.judging import VERDICT, YES, quick_judge
 from tests.support.openai_server import Answer, OpenAIServer, Request, error, lexical_judge, ragas_input
 
@@ -200,6 +201,7 @@ def test_room_grows_only_where_truncation_is_usual() -> None:
 WORKER = """
 import asyncio, json, sys
 from pathlib import Path
+from tests.support.judged_runs import Commands, final_scores, recorded, score_command
 from tests.support.judging import quick_judge, VERDICT
 async def main():
     url, store, who, count = sys.argv[1:5]
@@ -328,84 +330,9 @@ def test_processes_may_open_a_new_store_at_the_same_moment(tmp_path: Path) -> No
 # --- whole runs of `ragkit score`
 
 METRICS = ("context_precision", "context_recall", "faithfulness")
-CHILDREN = """
-import json, os, sys
-from ragkit.cli.main import main
-from ragkit.judge.ragas_scores import load_ragas
-import ragkit.evaluation.evaluate, ragkit.report.html
-load_ragas()
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        code = 70
-        try:
-            sys.argv = ["ragkit", *json.loads(line)]
-            sys.stdout = sys.stderr
-            main()
-            code = 0
-        except SystemExit as error:
-            code = error.code or 0
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    os.write(1, f"{child}\\n".encode())
-    os.write(1, f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\\n".encode())
-"""
 
 
-class Commands:
-    """Runs `ragkit` in children of one process that has imported everything, so that a start costs little."""
-
-    def __init__(self) -> None:
-        self._parent = subprocess.Popen([sys.executable, "-c", CHILDREN], text=True, cwd=ROOT, bufsize=1,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def start(self, *words: str) -> int:
-        """The process id of the child."""
-        assert self._parent.stdin is not None
-        assert self._parent.stdout is not None
-        self._parent.stdin.write(json.dumps(words) + "\n")
-        self._parent.stdin.flush()
-        return int(self._parent.stdout.readline())
-
-    def wait(self) -> int:
-        assert self._parent.stdout is not None
-        return int(self._parent.stdout.readline())
-
-    def close(self) -> None:
-        self._parent.communicate()
-
-
-def recorded(folder: Path, rows: int) -> tuple[str, str]:
-    """Questions and trajectories of a run: each row speaks of its own number alone, one of three is unfaithful."""
-    questions, trajectories = folder / "questions.jsonl", folder / "trajectories.jsonl"
-    asked, done = [], []
-    for n in range(rows):
-        gold = f"Place {n} lies at river {n}."
-        said = gold if n % 3 else f"Castle {n} burns tonight."
-        passages = [{"id": f"d{n}a", "text": gold}, {"id": f"d{n}b", "text": f"Mill {n} grinds corn."}]
-        asked.append({"id": f"q{n}", "question": f"Where does place {n} lie?", "answer": gold})
-        done.append({"schema": "ragkit.trajectory/1", "question_id": f"q{n}", "question": f"Where does place {n} lie?",
-                     "steps": [{"retrievals": [{"query": "q", "passages": passages}]}],
-                     "context": {"passages": passages, "stage": "context"}, "answer": said})
-    questions.write_text("".join(json.dumps(row) + "\n" for row in asked), encoding="utf-8")
-    trajectories.write_text("".join(json.dumps(row) + "\n" for row in done), encoding="utf-8")
-    return str(questions), str(trajectories)
-
-
-def command(folder: Path, rows: int, url: str, out: str, *more: str) -> list[str]:
-    questions, trajectories = recorded(folder, rows)
-    return ["score", trajectories, "--dataset", questions, "--out", str(folder / out), "-m", ",".join(METRICS),
-            "--judge", "test-model", "--judge-url", url, "--concurrency", "4", "--json", *more]
-
-
-def scores(folder: Path) -> pd.DataFrame:
-    found = pd.read_parquet(folder / "scores.parquet")
-    found = found[found["metric"].astype(str).isin(METRICS) & (found["step"].astype(str) == "final")]
-    kept = found[["question_id", "metric", "value", "status", "reason"]].astype({"question_id": str, "metric": str})
-    return kept.sort_values(["question_id", "metric"]).reset_index(drop=True)
-
-
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_ten_times_a_run_ends_with_the_same_scores_and_pays_only_for_calls_in_flight(tmp_path: Path) -> None:
     pytest.importorskip("ragas")
@@ -425,14 +352,14 @@ def test_killed_ten_times_a_run_ends_with_the_same_scores_and_pays_only_for_call
         kills.append(server.in_flight)
         os.kill(child, 9)
 
-    commands = Commands()
+    commands, made, four = Commands(), recorded(tmp_path, 16), ("--concurrency", "4")
     try:
         with OpenAIServer(reply, latency=0.02) as server:
-            commands.start(*command(tmp_path, 16, server.url, "whole"))
+            commands.start(*score_command(made, server.url, tmp_path / "whole", METRICS, *four))
             assert commands.wait() == 0
             least = len(server.calls)
             assert least == 16 * 5
-            words = command(tmp_path, 16, server.url, "killed")
+            words = score_command(made, server.url, tmp_path / "killed", METRICS, *four)
             for _ in range(10):
                 state.update(seen=0, at=dice.randint(1, 9))
                 state["child"] = commands.start(*words)
@@ -443,8 +370,9 @@ def test_killed_ten_times_a_run_ends_with_the_same_scores_and_pays_only_for_call
     finally:
         commands.close()
     assert len(kills) == 10
-    pd.testing.assert_frame_equal(scores(tmp_path / "killed"), scores(tmp_path / "whole"))
-    assert len(scores(tmp_path / "whole")) == 16 * 3
+    whole = final_scores(tmp_path / "whole", METRICS)
+    pd.testing.assert_frame_equal(final_scores(tmp_path / "killed", METRICS), whole)
+    assert len(whole) == 16 * 3
     print(f"\n{least} calls at least, {paid} paid, in flight at the ten kills: {kills}")
     assert paid - least <= 10 * 4, "only calls in flight are asked again"
 
@@ -463,12 +391,12 @@ def test_of_a_hundred_rows_at_a_time_none_gets_anothers_answer(tmp_path: Path) -
             assert len(numbers) == 1, text
         return Answer(lexical_judge(request), delay=dice.uniform(0.0, 0.05))
 
-    questions, trajectories = recorded(tmp_path, 100)
+    data, trajectories = recorded(tmp_path, 100)
     with OpenAIServer(judge) as server:
-        done = score(trajectories, questions, metrics=list(METRICS), judge="test-model", judge_url=server.url,
+        done = score(trajectories, data, metrics=list(METRICS), judge="test-model", judge_url=server.url,
                      out=tmp_path / "run")
     assert done.summary["judge"]["failed"] == 0
-    found = scores(tmp_path / "run").set_index(["question_id", "metric"])["value"]
+    found = final_scores(tmp_path / "run", METRICS).set_index(["question_id", "metric"])["value"]
     assert len(found) == 300
     for n in range(100):
         assert found[f"q{n}", "faithfulness"] == (1.0 if n % 3 else 0.0), n

@@ -26,29 +26,6 @@ JUDGED = {
 QUESTION = {"type": "object", "required": ["question", "noncommittal"],
             "properties": {"question": {"type": "string"}, "noncommittal": {"type": "integer"}}}
 
-C33 = [("yes", 1), ("Yes.", 1), (" YES\n\nThe context lists the regions.", 1), ("no", 0), ("No.", 0), (1, 1), ("1", 1),
-       (True, 1), ("true", 1), (0, 0), ("0", 0), (False, 0), ("No, the context never says yes.", 0),
-       ("Yes, although no date is given.", 1)]
-
-C35: list[tuple[str, int | None]] = [
-    ('```json\n{"verdict": 1, "reason": "r"}\n```', 1),
-    ('```json\n{"verdict": 0, "reason": "r"}\n```\nThe score is low because of the missing {date}.', 0),
-    ('Sure! Here is the JSON:\n{"verdict": 1, "reason": "r"}\nHope this helps.', 1),
-    ('```\n{"verdict": 1}\n```', 1),
-    ('{"verdict": 1, "reason": "line\\nbreak"}   ', 1),
-    ("I'm sorry, but I can't help with that.", None),
-    ("", None),
-]
-
-
-@pytest.mark.parametrize(("value", "expected"), C33)
-def test_c33_verdicts_in_words(value: object, expected: int) -> None:
-    assert read_verdict(value) == expected
-    assert read_reply(json.dumps({"verdict": value}), VERDICT)["verdict"] == expected
-    if isinstance(value, str):
-        assert read_reply(value, VERDICT)["verdict"] == expected, "a bare reply, without JSON"
-
-
 @pytest.mark.parametrize("value", [2, -1, 0.5, "2", "-1", "maybe", "", None, [1], {"verdict": 1}, "10", "1/5", "0.8",
                                    "1 out of 5", "100%", "Not sure", "nothing", "Yesterday", "no idea", "1.5."])
 def test_a_verdict_that_was_not_offered_is_unusable(value: object) -> None:
@@ -56,15 +33,6 @@ def test_a_verdict_that_was_not_offered_is_unusable(value: object) -> None:
         read_verdict(value)
     with pytest.raises(UnusableReplyError):
         read_reply(json.dumps({"reason": "r", "verdict": value}), VERDICT)
-
-
-@pytest.mark.parametrize(("text", "expected"), C35)
-def test_c35_replies(text: str, expected: int | None) -> None:
-    if expected is None:
-        with pytest.raises(UnusableReplyError):
-            read_reply(text, VERDICT)
-    else:
-        assert read_reply(text, VERDICT)["verdict"] == expected
 
 
 @pytest.mark.parametrize(("text", "schema", "expected"), [
