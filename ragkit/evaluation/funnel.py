@@ -89,7 +89,8 @@ class Findings:
 
     outcomes: trajectories by cell. lost: the gold of the failing questions by where it was lost. context_known: whether
     the app showed what the answer was written from. matched, gold: how many gold ids of how many ever occurred in what
-    the app returned. noun: what is counted, "questions", or "trajectories" where there are repeats.
+    the app returned. noun: what is counted, "questions", or "trajectories" where there are repeats. labels: "labelled",
+    or "judged" where no person labelled.
     """
 
     outcomes: Mapping[str, int]
@@ -98,6 +99,7 @@ class Findings:
     matched: int = 1
     gold: int = 1
     noun: str = "questions"
+    labels: str = "labelled"
 
 
 def fix_first(found: Findings) -> str:
@@ -118,11 +120,11 @@ def fix_first(found: Findings) -> str:
         return _nothing_wrong(found, labelled, failed)
     place = "in the context" if found.context_known else "in what was retrieved"
     if worst == generator and generator > retrieval:
-        return (f"Fix the generator first: on {generator} of {labelled} labelled {found.noun} all the evidence stood "
-                f"{place} and the answer still does not match the reference.")
+        return (f"Fix the generator first: on {generator} of {labelled} {found.labels} {found.noun} all the evidence "
+                f"stood {place} and the answer still does not match the reference.")
     if worst == retrieval:
         wrong = "and the answer is wrong" if outcomes.get("incomplete_wrong") else "(answers were not checked)"
-        return (f"Fix retrieval first: on {retrieval} of {labelled} labelled {found.noun} the evidence {place} "
+        return (f"Fix retrieval first: on {retrieval} of {labelled} {found.labels} {found.noun} the evidence {place} "
                 f"is incomplete {wrong}; {_where(found.lost)}.")
     asked = invented + outcomes.get("unanswerable_refused", 0)
     return (f"Fix the refusals first: {invented} of {asked} {found.noun} that the documents cannot answer were "
@@ -141,10 +143,11 @@ def _nothing_wrong(found: Findings, labelled: int, failed: int) -> str:
                 "of the labelled evidence, from the model's memory or because other passages hold it too.")
     unchecked = outcomes.get("complete_unchecked", 0)
     if unchecked:
-        return (f"Evidence was complete on all {labelled} labelled {found.noun}, so retrieval is fine there; "
+        return (f"Evidence was complete on all {labelled} {found.labels} {found.noun}, so retrieval is fine there; "
                 f"{unchecked} answers were not checked, for want of a reference answer, an answer, or a judge.")
     tail = f" ({failed} {found.noun} failed in the app)" if failed else ""
-    return f"Nothing stands out: on all {labelled} labelled {found.noun} evidence was complete, no answer wrong{tail}."
+    return (f"Nothing stands out: on all {labelled} {found.labels} {found.noun} evidence was complete, no answer "
+            f"wrong{tail}.")
 
 
 def _where(lost: Mapping[str, int]) -> str:

@@ -179,7 +179,7 @@ async def assemble(
     data = ReportData(
         summary=summary,
         run=_header(record),
-        fix_first=funnel.fix_first(_findings(scorer, shown, outcomes)),
+        fix_first=funnel.fix_first(_findings(scorer, shown, outcomes, found.only_judged)),
         rule=plan.rule.describe(any(name == "answer_accuracy" for _, name in judgements or ())) + found.rule,
         unit=projection.unit,
         metrics=views.metric_infos(plan.metrics),
@@ -238,7 +238,9 @@ def _ledger(
     return ledger
 
 
-def _findings(scorer: Scorer, scoring: Scoring, outcomes: Mapping[tuple[str, int], str]) -> funnel.Findings:
+def _findings(
+    scorer: Scorer, scoring: Scoring, outcomes: Mapping[tuple[str, int], str], by_judge: bool
+) -> funnel.Findings:
     labelled = [path for path in scorer.paths.values() if path.label_state == "labelled" and path.steps]
     gold = {(i, name) for i, path in enumerate(labelled) for name in path.relevant}
     matched = sum(name in path.everything or name in (path.context or ()) for i, path in enumerate(labelled)
@@ -246,8 +248,9 @@ def _findings(scorer: Scorer, scoring: Scoring, outcomes: Mapping[tuple[str, int
     known = sum(trajectory.context is not None for trajectory in scoring.trajectories)
     lost = _lost(scorer, outcomes, ("incomplete_wrong", "incomplete_unchecked"))
     repeated = len(outcomes) > len({question_id for question_id, _ in outcomes})
-    return funnel.Findings(Counter(outcomes.values()), lost, 2 * known >= len(scoring.trajectories), matched, len(gold),
-                           "trajectories" if repeated else "questions")
+    known_enough, noun = 2 * known >= len(scoring.trajectories), "trajectories" if repeated else "questions"
+    made = funnel.Findings(Counter(outcomes.values()), lost, known_enough, matched, len(gold), noun)
+    return replace(made, labels="judged", matched=len(gold)) if by_judge else made  # a judge's labels have no ids
 
 
 def _lost(scorer: Scorer, outcomes: Mapping[tuple[str, int], str], cells: tuple[str, ...]) -> dict[str, int]:

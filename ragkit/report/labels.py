@@ -40,6 +40,10 @@ GROUPS: Mapping[str, tuple[str, str]] = {
     "answer": ("Keyless", "Computed from gold ids, words and reference answers; no model is asked."),
     "other": ("Other", "Metrics whose definition this report was not given."),
 }
+JUDGED_GROUPS: Mapping[str, str] = {
+    "rank": "The context that the answer was written from, against labels that a judge gave.",
+    "trajectory": "All steps of a question together, against labels that a judge gave.",
+}
 SIDES = (
     ("Retrieval", "rank metrics", ("rank", "trajectory"), (
         "hit@5", "recall", "recall@5", "allhit", "precision@5", "mrr", "map", "ndcg@5", "ndcg@10", "aucr@5",

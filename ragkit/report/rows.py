@@ -154,7 +154,9 @@ def metric_groups(data: ReportData) -> list[MetricGroup]:
         common = Counter(row.reasons for row in own if row.reasons).most_common(1)
         shared = common[0][0] if common and common[0][1] > 2 else ()
         if own:
-            groups.append(MetricGroup(title, about, own, shared))
+            by_judge = any(row.labels == "judged" for row in own)
+            told = labels.JUDGED_GROUPS.get(group, about) if by_judge else about
+            groups.append(MetricGroup(title, told, own, shared))
     return groups
 
 

@@ -81,6 +81,7 @@ def test_values_worked_by_hand() -> None:
     assert made.summary["outcomes"] == {"complete_wrong": 1, "unlabelled_unchecked": 1}
     assert made.data.worst[0].statements == ("The film was made by Ines.", "Ines was born in 1951.")
     assert made.data.fates == {"in_context_wrong": 2}
+    assert made.data.fix_first.startswith("Fix the generator first: on 1 of 1 judged questions")
     assert not made.partial
 
 
