@@ -64,7 +64,8 @@ def test_c37_failed_judgements_are_counted_and_are_neither_zero_nor_nan(c37: lis
     rows = scores[scores["metric"] == "faithfulness"].set_index("question_id")["status"]
     assert [rows[f"s{n}"] for n in range(1, 11)] == ["scored"] * 5 + ["failed"] * 5
     report = (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
-    assert "0.900" in report and "5 of 10" in report.replace("5/10", "5 of 10")
+    (line,) = [line for line in report.splitlines() if line.startswith("| `faithfulness` | 0.900")]
+    assert "| 5 / 10 |" in line and "3 × the judge refused" in line and "0.450–0.950" in line
 
 
 # C39: verdicts in rank order and the value that is right

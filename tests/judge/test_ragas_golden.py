@@ -1,7 +1,7 @@
 """Golden prompts and formulas of the pinned ragas: a version that changes one is seen here, before its scores are.
 
 After an upgrade on purpose: read the difference, mend ragas_metrics.py where a metric asks something else now, raise
-PINNED_RAGAS and the pin, and write the files again with `RAGKIT_WRITE_GOLDEN=1 pytest tests/judge/test_ragas_golden.py`.
+PINNED_RAGAS and the pin, and write the files again: `RAGKIT_WRITE_GOLDEN=1 pytest tests/judge/test_ragas_golden.py`.
 Verdicts of the old version stay what they are: their keys hold its number.
 """
 
@@ -29,9 +29,9 @@ WRITE = os.environ.get("RAGKIT_WRITE_GOLDEN") == "1"
 HOW = f"ragas {metadata.version('ragas')} is not what the files of ragas {PINNED_RAGAS} say; see the head of this file"
 INPUTS: dict[str, Any] = {
     "question": 'Who built "it"?', "context": "A passage.\nIn two lines, 中文.", "answer": "Ann did.",
-    "text": "Ann did.", "statements": ["Ann built it.", "It is tall."], "response": "Ann did.", "user_input": 'Who built "it"?',
-    "query": 'Who built "it"?', "user_answer": "Ann did.", "reference_answer": "Ann.", "atomicity": "low",
-    "coverage": "low"}
+    "text": "Ann did.", "statements": ["Ann built it.", "It is tall."], "response": "Ann did.",
+    "user_input": 'Who built "it"?', "query": 'Who built "it"?', "user_answer": "Ann did.",
+    "reference_answer": "Ann.", "atomicity": "low", "coverage": "low"}
 PROMPTS = [(metric, prompt) for metric, (_, prompts) in CLASSES.items() for prompt in prompts]
 
 

@@ -19,7 +19,7 @@ from ragkit.judge.calls import SYSTEM_MESSAGE
 from ragkit.judge.gateway import Gateway
 from ragkit.judge.ragas_scores import CLASSES, judge_samples, load_ragas
 from ragkit.judge.samples import JudgeSample
-from ragkit.judge.verdicts import count_missing
+from ragkit.judge.verdicts import PINNED_RAGAS, count_missing
 from ragkit.metrics.judged import model_calls
 from ragkit.metrics.registry import parse_all
 from ragkit.records.judgements import Judgement
@@ -174,6 +174,14 @@ def sent_schema(call: Request) -> dict[str, Any]:
     ("faithfulness", {"contexts": ()}, "no context"),
     ("faithfulness", {"answer": None}, "no answer"),
     ("answer_relevancy", {"answer": " "}, "no answer"),
+    ("context_precision_without_reference", {"answer": None}, "no answer"),
+    ("context_precision_without_reference", {"contexts_ranked": False}, "no order"),
+    ("context_relevance", {"contexts": ("", " ")}, "no context"),
+    ("response_groundedness", {"answer": ""}, "no answer"),
+    ("answer_accuracy", {"reference": None}, "no reference answer"),
+    ("factual_correctness", {"answer": ""}, "no answer"),
+    ("noise_sensitivity", {"reference": ""}, "no reference answer"),
+    ("noise_sensitivity", {"contexts": ()}, "no context"),
 ])
 def test_undefined_without_a_call(metric: str, changes: dict[str, Any], reason: str) -> None:
     with OpenAIServer() as server, embedded(server) as gateway:
@@ -216,6 +224,111 @@ def test_a_zero_vector_leaves_answer_relevancy_undefined() -> None:
 def test_a_metric_that_no_judge_scores_is_refused() -> None:
     with OpenAIServer() as server, quick_judge(server.url) as gateway, pytest.raises(DataError, match="recall@5"):
         judge(gateway, [sample()], "recall@5")
+
+
+# --- the metrics that ask for ratings, claims, and statements against each passage
+
+RATED = {"context_relevance": 2, "response_groundedness": 2, "answer_accuracy": 4}
+
+
+@pytest.mark.parametrize(("metric", "best"), RATED.items())
+def test_a_rating_that_was_not_offered_is_asked_again_and_never_dropped(metric: str, best: int) -> None:
+    """ragas drops one that is not offered, and makes the score of the other alone."""
+    def judge_of(wrong: int) -> Any:
+        given: list[int] = []
+
+        def reply(request: Request) -> str:
+            first = len(request.messages) == 2 and "Example 1" in request.first_prompt and not given
+            given.append(1)
+            return json.dumps({"rating": 3 if first or wrong == 9 else best})
+
+        return reply
+
+    with OpenAIServer(judge_of(1)) as server, quick_judge(server.url) as gateway:
+        judgement = only(gateway, metric, sample())
+        assert (judgement.score.value, len(server.calls), len(judgement.verdicts)) == (1.0, 3, 2)
+        assert "expected a rating of 0" in server.calls[-1].prompt
+    with OpenAIServer(judge_of(9)) as server, quick_judge(server.url) as gateway:
+        judgement = only(gateway, metric, sample())
+        assert judgement.score.status == "failed"
+        assert "expected a rating of" in str(judgement.score.reason)
+        assert judgement.raw == '{"rating": 3}'
+
+
+def test_what_was_paid_for_beside_a_failure_is_not_asked_again(tmp_path: Path) -> None:
+    """One of two ratings is refused: the other is kept, and the next run asks for the one that is missing."""
+    def reply(request: Request) -> str:
+        return "I cannot help with that." if "world class" in request.first_prompt else '{"rating": 2}'
+
+    with OpenAIServer(reply) as server:
+        with quick_judge(server.url, store=tmp_path / "j.sqlite") as gateway:
+            assert only(gateway, "context_relevance", sample()).score.reason == "the judge refused"
+        asked, server.reply = len(server.calls), lambda r: '{"rating": 2}'
+        with quick_judge(server.url, store=tmp_path / "j.sqlite") as gateway:
+            judgement = only(gateway, "context_relevance", sample())
+            assert (judgement.score.value, judgement.n_calls, judgement.n_stored) == (1.0, 1, 1)
+        assert len(server.calls) == asked + 1
+
+
+def test_contexts_that_say_no_more_than_the_question_ask_nobody() -> None:
+    with OpenAIServer() as server, quick_judge(server.url) as gateway:
+        judgement = only(gateway, "context_relevance", sample(contexts=("the tower",), question="Where is the tower?"))
+        assert (judgement.score.value, judgement.n_calls) == (0.0, 0)
+        assert judgement.verdicts[0].reason == "the contexts say no more than the question"
+        assert server.calls == []
+
+
+def test_claims_say_whose_they_are() -> None:
+    with OpenAIServer() as server, quick_judge(server.url) as gateway:
+        judgement = only(gateway, "factual_correctness", sample(answer="The tower is in Paris. It is made of tin."))
+        assert [(v.subject, v.value, v.flags[0]) for v in judgement.verdicts] == [
+            ("The tower is in Paris.", 1, "claim of the answer"), ("It is made of tin.", 0, "claim of the answer"),
+            ("The tower is in Paris.", 1, "claim of the reference")]
+        assert judgement.score.value == pytest.approx(2 / 3)
+
+
+def test_noise_says_which_statement_came_from_where() -> None:
+    """A relevant passage that misleads counts; the same wrong statement from an irrelevant one is only flagged."""
+    item = sample(answer="It is in Paris. It opened in 1950. It is red.", reference="It is in Paris.",
+                  contexts=("It is in Paris. It opened in 1950.", "Dogs bark. It is red.", "It is red."))
+    with OpenAIServer() as server, quick_judge(server.url) as gateway:
+        judgement = only(gateway, "noise_sensitivity", item)
+    assert judgement.score.value == pytest.approx(1 / 3)
+    assert [(v.value, v.flags) for v in judgement.verdicts] == [
+        (0, ("right", "in a relevant context")), (1, ("wrong", "in a relevant context")),
+        (0, ("wrong", "in an irrelevant context"))]
+    assert "Supported by passage 2, 3." in judgement.verdicts[2].reason
+    assert judgement.n_calls == 2 + 2 * 3 + 1
+
+
+@pytest.mark.parametrize(("metric", "answer", "reference", "status", "reason"), [
+    ("noise_sensitivity", "I don't know.", "It is in Paris.", "undefined", "answer refused"),
+    ("noise_sensitivity", "In Paris.", "I don't know.", "undefined", "no statement in the reference answer"),
+    ("factual_correctness", "I don't know.", "It is in Paris.", "scored", None),
+    ("factual_correctness", "In Paris.", "I don't know.", "undefined", "no claim in the reference answer")])
+def test_sides_without_a_statement(metric: str, answer: str, reference: str, status: str, reason: str | None) -> None:
+    def reply(request: Request) -> str:
+        data = ragas_input(request.first_prompt)
+        refused = "don't know" in str(data.get("response", ""))
+        return '{"claims": []}' if "atomicity" in data and refused else lexical_judge(request)
+
+    with OpenAIServer(reply) as server, quick_judge(server.url) as gateway:
+        score = only(gateway, metric, sample(answer=answer, reference=reference)).score
+        assert (score.status, score.reason, score.value) == (status, reason, 0.0 if status == "scored" else None)
+
+
+@pytest.mark.parametrize("metric", ["faithfulness", "factual_correctness", "noise_sensitivity"])
+def test_no_dropped_verdict_goes_unnoticed(metric: str) -> None:
+    """ragas divides by what is left, and its noise sensitivity breaks off."""
+    def reply(request: Request) -> str:
+        made = json.loads(lexical_judge(request))
+        if "statements" in ragas_input(request.first_prompt):
+            made["statements"] = made["statements"][1:]
+        return json.dumps(made)
+
+    with OpenAIServer(reply) as server, quick_judge(server.url) as gateway:
+        judgement = only(gateway, metric, sample())
+        assert judgement.score.status == "failed" and "one for each statement" in str(judgement.score.reason)
 
 
 # --- judges that fail
@@ -438,6 +551,30 @@ def test_broken_ragas_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_p
         load_ragas.__wrapped__()
     assert re.search(r'ragas is installed and cannot be imported .*ragkit-eval\[ragas\]', str(caught.value))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("code", "told"), [
+    ("__version__ = '9'\n", "cannot be imported"),
+    ("raise RuntimeError('numpy is\\nbroken')\n", "RuntimeError: numpy")])
+def test_another_ragas_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str,
+                                           told: str) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "ragas"]:
+        monkeypatch.delitem(sys.modules, name)
+    (tmp_path / "ragas").mkdir()
+    (tmp_path / "ragas" / "__init__.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(JudgeError, match=told) as caught:
+        load_ragas.__wrapped__()
+    assert "\n" not in str(caught.value) and "ragkit-eval[ragas]" in str(caught.value)
+
+
+def test_a_ragas_whose_classes_changed_is_named_with_the_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ragas.metrics import collections
+
+    monkeypatch.delattr(collections, "NoiseSensitivity")
+    told = rf"does not have what noise_sensitivity needs .* expected ragas {PINNED_RAGAS}"
+    with pytest.raises(JudgeError, match=told):
+        load_ragas.__wrapped__()
 
 
 # --- over LangChain
