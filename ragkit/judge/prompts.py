@@ -11,7 +11,8 @@ import copy
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from ragkit.records.files import write_text
 
 SCHEMA = "ragkit.prompts/1"
 LEDGER_NAME = "adapting prompts"
+FIXED = ("noise_sensitivity",)
+"""Metrics whose examples stand inside ragas' text, where its method does not reach them: they stay English."""
 _LABEL = re.compile(r"[a-z_]+")  # an example's "low" or "high" is no text: it stays what it is
 _TEXTS = "Statements to translate:\n"
 
@@ -87,9 +90,15 @@ class PromptBook:
             self._languages[question] = None if found == ENGLISH else found
         return self._languages[question]
 
+    def languages(self, questions: Iterable[str]) -> dict[str, int]:
+        """How many of the questions get prompts in which language; empty where no language was asked for."""
+        if self.setting is None:
+            return {}
+        return dict(Counter(self.language(question) or ENGLISH for question in questions).most_common())
+
     def mark(self, metric: str, question: str) -> list[str]:
         """What the key of a verdict has to say about the prompts: nothing for ragas' own, else language and content."""
-        language = self.language(question)
+        language = self._adaptable(metric, question)
         if language is None:
             return []
         known = self.known(metric, language)
@@ -118,7 +127,7 @@ class PromptBook:
         `build` makes ragas' metric over an asker, as a Scope is one. Each language is adapted once, however many wait.
         Raises CallError where the judge could not adapt them; then it is not asked again in this run.
         """
-        language = self.language(question)
+        language = self._adaptable(metric, question)
         if language is None:
             return None
         found = self.known(metric, language)
@@ -128,6 +137,9 @@ class PromptBook:
         if task is None:
             task = self._adapting[metric, language] = asyncio.create_task(self._adapt(metric, language, build))
         return await asyncio.shield(task)
+
+    def _adaptable(self, metric: str, question: str) -> str | None:
+        return None if metric in FIXED else self.language(question)
 
     async def _adapt(self, metric: str, language: str, build: Callable[[Any], Any]) -> AdaptedPrompts:
         try:

@@ -20,7 +20,7 @@ from ragkit.judge.calls import CallError
 from ragkit.judge.gateway import Gateway
 from ragkit.judge.judging import judge_samples
 from ragkit.judge.language import detect_language, language_name
-from ragkit.judge.prompts import PromptBook, adapted
+from ragkit.judge.prompts import FIXED, PromptBook, adapted
 from ragkit.judge.ragas_scores import load_ragas
 from ragkit.judge.samples import JudgeSample
 from ragkit.judge.verdicts import RAGAS_METRICS
@@ -249,11 +249,27 @@ def test_a_store_in_memory_keeps_prompts_in_memory(tmp_path: Path, monkeypatch: 
     assert not list(tmp_path.iterdir())
 
 
+def test_a_metric_whose_prompts_cannot_be_adapted_stays_english(tmp_path: Path) -> None:
+    with OpenAIServer(translating(obedient)) as server, opened(server, tmp_path) as gateway:
+        found = judged(gateway, sample("german"), metrics="noise_sensitivity")
+        assert found["german", "noise_sensitivity"].score.status == "scored" and not adaptations(server.calls)
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_how_many_questions_get_prompts_in_which_language() -> None:
+    questions = [TOWER[language][0] for language in ("english", "german", "german", "russian")] + ["CRISPR-Cas9"]
+    counts = {"german": 2, "english": 2, "russian": 1}
+    for setting, expected in (("auto", counts), ("de", {"german": 5}), (None, {})):
+        with quick_judge("http://127.0.0.1:9/v1", language=setting) as gateway:
+            assert PromptBook(gateway).languages(questions) == expected
+
+
 def test_every_metric_of_ragas_can_be_adapted_and_labels_stay_what_they_are(tmp_path: Path) -> None:
     metrics = ",".join(RAGAS_METRICS)
     with OpenAIServer(translating(obedient)) as server, opened(server, tmp_path) as gateway:
         found = judged(gateway, sample("german"), metrics=metrics)
     assert [key for key, judgement in found.items() if judgement.score.status == "failed"] == []
+    assert sorted(path.stem for path in tmp_path.rglob("*.json")) == sorted({*RAGAS_METRICS} - {*FIXED})
     for path in tmp_path.rglob("*.json"):
         data = json.loads(path.read_text(encoding="utf-8"))
         for name, prompt in data["prompts"].items():
