@@ -28,6 +28,7 @@ from ragkit.judge.calibration import Threshold
 from ragkit.judge.judging import judge_work
 from ragkit.judge.ledger import total
 from ragkit.judge.offline import AGREEMENT
+from ragkit.judge.prompts import PromptBook
 from ragkit.judge.verdicts import count_missing
 from ragkit.metrics.registry import Metric
 from ragkit.records.files import write_json, write_text, write_trajectories
@@ -166,6 +167,10 @@ async def assemble(
     summary["outcomes"] = {key: counted[key] for key in OUTCOMES if counted[key]}
     summary["app"] = app_entry(scoring.trajectories)
     summary["judge"] = _ledger(gateway, judgements, found.not_judged) if gateway is not None else {}
+    if gateway is not None and gateway.settings.language:
+        asked = {trajectory.question_id for trajectory in scoring.trajectories}
+        texts = [question.text for question in plan.dataset.questions if question.id in asked]
+        summary["judge"]["prompt_languages"] = PromptBook(gateway).languages(texts)
     by_judge = found.entry(plan.seed)
     summary |= {"judged_labels": by_judge} if by_judge else {}
     if plan.labels:

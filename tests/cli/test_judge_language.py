@@ -41,6 +41,8 @@ def test_the_flag_adapts_once_is_kept_with_the_run_and_reported_again(folder: Pa
     with OpenAIServer(translating()) as server:
         summary = score(server, "--judge-language", "auto")
         assert isinstance(summary, dict) and summary["metrics"]["faithfulness"]["mean"] == 1.0
+        assert summary["judge"]["prompt_languages"] == {"german": 1, "english": 1}
+        assert "prompt languages, german" in Path("run/report.md").read_text(encoding="utf-8")
         assert adaptations(server.calls) == ["german", "german"]
         assert [path.parts[2] for path in Path("run").rglob("prompts/*/*/faithfulness.json")] == ["german"]
         sent = len(server.calls)
