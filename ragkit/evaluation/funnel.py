@@ -125,7 +125,7 @@ def fix_first(found: Findings) -> str:
     if worst == retrieval:
         wrong = "and the answer is wrong" if outcomes.get("incomplete_wrong") else "(answers were not checked)"
         return (f"Fix retrieval first: on {retrieval} of {labelled} {found.labels} {found.noun} the evidence {place} "
-                f"is incomplete {wrong}; {_where(found.lost)}.")
+                f"is incomplete {wrong}; {_where(found)}.")
     asked = invented + outcomes.get("unanswerable_refused", 0)
     return (f"Fix the refusals first: {invented} of {asked} {found.noun} that the documents cannot answer were "
             "answered all the same.")
@@ -150,9 +150,10 @@ def _nothing_wrong(found: Findings, labelled: int, failed: int) -> str:
             f"wrong{tail}.")
 
 
-def _where(lost: Mapping[str, int]) -> str:
-    counted = Counter({key: n for key, n in lost.items() if key in _NOUNS})
+def _where(found: Findings) -> str:
+    counted = Counter({key: n for key, n in found.lost.items() if key in _NOUNS})
     if not counted:
         return "no stage can be named"
     stage, count = counted.most_common(1)[0]
-    return f"{count} of {counted.total()} missing passages were {_NOUNS[stage]}"
+    what = "statements" if found.labels == "judged" else "passages"
+    return f"{count} of {counted.total()} missing {what} were {_NOUNS[stage]}"
