@@ -10,7 +10,8 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,6 +76,7 @@ class JudgementStore:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self._spent: dict[str, Spending] = {}  # by run: written with the next judgement, which saves a commit a call
         try:
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,6 +84,7 @@ class JudgementStore:
                                          isolation_level=None)
             _use_wal(self._base)
             self._base.execute("PRAGMA synchronous=NORMAL")
+            self._base.execute("PRAGMA wal_autocheckpoint=4000")  # only then it waits for the disk
             self._base.executescript(_TABLES)
             self._base.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (FORMAT,))
             found = self._base.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()[0]
@@ -92,8 +95,12 @@ class JudgementStore:
             raise DataError(f"judgement store {path}: format {found}, this version reads format {FORMAT}")
 
     def close(self) -> None:
+        """Writes down what was spent last, and closes the file."""
         with self._lock:
-            self._base.close()
+            try:
+                self._commit()
+            finally:
+                self._base.close()
 
     def reply(self, key: str) -> ModelReply | None:
         row = self._one("SELECT reply, tokens_in, tokens_out FROM calls WHERE key = ?", key)
@@ -103,8 +110,8 @@ class JudgementStore:
         """Whether the reply was kept. The first one stays, so that two processes that asked the same thing agree on
         one; `replace` is for one that turned out to be of no use."""
         how = "REPLACE" if replace else "IGNORE"
-        return self._write(f"INSERT OR {how} INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 -- two constants
-                           (key, judge, metric, _text(reply.text), reply.tokens_in, reply.tokens_out, time.time())) > 0
+        row = (key, judge, metric, _text(reply.text), reply.tokens_in, reply.tokens_out, time.time())
+        return self._write((f"INSERT OR {how} INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)", row)) > 0  # noqa: S608
 
     def verdicts(self, key: str) -> StoredVerdicts | None:
         row = self._one("SELECT verdicts, reason, n_calls FROM verdicts WHERE key = ?", key)
@@ -116,15 +123,14 @@ class JudgementStore:
     def keep_verdicts(self, key: str, judge: str, metric: str, score: Score, found: StoredVerdicts) -> None:
         """Keeps a judgement, and forgets an earlier failure of the same."""
         rows = json.dumps([[v.value, v.subject, v.reason, v.flags] for v in found.verdicts], allow_nan=False)
-        with self._lock:
-            self._base.execute("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                               (key, judge, metric, score.status, found.undefined, rows, found.n_calls, time.time()))
-            self._base.execute("DELETE FROM failures WHERE key = ?", (key,))
+        row = (key, judge, metric, score.status, found.undefined, rows, found.n_calls, time.time())
+        self._write(("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row),
+                    ("DELETE FROM failures WHERE key = ?", (key,)))
 
     def keep_failure(self, key: str, judge: str, metric: str, reason: str, raw: str | None) -> None:
         """A failed judgement, for reading; it is asked again by the next run."""
-        self._write("INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?)",
-                    (key, judge, metric, _text(reason), None if raw is None else _text(raw), time.time()))
+        row = (key, judge, metric, _text(reason), None if raw is None else _text(raw), time.time())
+        self._write(("INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?)", row))
 
     def failures(self) -> list[tuple[str, str, str, str | None]]:
         """(judge, metric, reason, raw reply) of what failed and was not mended since."""
@@ -142,11 +148,9 @@ class JudgementStore:
         now = time.time()
         rows = [(g.key, g.judge, _text(g.question), _text(g.passage), g.grade, json.dumps(g.carries), now, g.pool,
                  g.text, _text(g.reason)) for g in grades]
-        with self._lock:
-            self._base.execute("BEGIN IMMEDIATE")
+        with self._lock, _transaction(self._base):
             self._base.executemany("INSERT OR IGNORE INTO relevance VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             self._base.executemany("DELETE FROM failures WHERE key = ?", [row[:1] for row in rows])
-            self._base.execute("COMMIT")
 
     def grades(self, pool: str | None = None) -> list[StoredGrade]:
         """The grades of one pool, or all, in the order of their ids."""
@@ -156,12 +160,14 @@ class JudgementStore:
                 for key, judge, question, passage, grade, carries, own, text, reason in rows]
 
     def keep_spending(self, spent: Spending) -> None:
-        """Keeps the sums of a run, in the place of its earlier ones."""
-        self._write("INSERT OR REPLACE INTO spending VALUES (?, ?, ?, ?, ?, ?, ?, ?)", spent)
+        """Keeps the sums of a run, in the place of its earlier ones: on disk with the judgement that comes next."""
+        with self._lock:
+            self._spent[spent.run] = spent
 
     def spending(self) -> list[Spending]:
         """What every run on this store spent, in order."""
         with self._lock:
+            self._commit()
             return list(map(Spending._make, self._base.execute("SELECT * FROM spending ORDER BY started, run")))
 
     def note(self, name: str) -> str | None:
@@ -170,16 +176,39 @@ class JudgementStore:
         return None if row is None else str(row[0])
 
     def keep_note(self, name: str, value: str) -> None:
-        self._write("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+        self._write(("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value)))
 
     def _one(self, query: str, key: str) -> Sequence[object] | None:
         with self._lock:
             row: Sequence[object] | None = self._base.execute(query, (key,)).fetchone()
             return row
 
-    def _write(self, statement: str, values: Sequence[object]) -> int:
+    def _write(self, *statements: tuple[str, Sequence[object]]) -> int:
+        """Does all of it or nothing; how many rows the first statement changed."""
         with self._lock:
-            return self._base.execute(statement, tuple(values)).rowcount
+            return self._commit(*statements)
+
+    def _commit(self, *statements: tuple[str, Sequence[object]]) -> int:
+        spent = [("INSERT OR REPLACE INTO spending VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+                 for row in self._spent.values()]
+        rows = [0]
+        if statements or spent:
+            with _transaction(self._base):
+                rows = [self._base.execute(*statement).rowcount for statement in (*statements, *spent)]
+            self._spent.clear()
+        return rows[0]
+
+
+@contextmanager
+def _transaction(base: sqlite3.Connection) -> Iterator[None]:
+    base.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        base.execute("COMMIT")
+    except BaseException:
+        if base.in_transaction:
+            base.execute("ROLLBACK")
+        raise
 
 
 def _use_wal(base: sqlite3.Connection) -> None:
