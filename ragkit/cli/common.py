@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -148,6 +148,18 @@ def finish(evaluation: Evaluation, as_json: bool, page: Path | None) -> None:
         complain(f"{len(evaluation.data.failures)} failures, first: question {first[0]}, {first[1]}: {first[2]}"
                  + (f"; see {page}" if page else ""))
         raise typer.Exit(PARTIAL)
+
+
+def columns_of(rows: Sequence[Sequence[object]], words: int = 1) -> list[str]:
+    """Rows as lines with aligned columns: the first `words` to the left, the others (numbers) to the right.
+
+    >>> columns_of([("metric", "calls"), ("recall", 1200)])
+    ['metric  calls', 'recall  1,200']
+    """
+    cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(cell.ljust(width) if place < words else cell.rjust(width)
+                      for place, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in cells]
 
 
 def missing_judgements(evaluation: Evaluation) -> str | None:

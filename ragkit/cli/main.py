@@ -27,7 +27,7 @@ def typer_app() -> typer.Typer:
     """All verbs; the light ones stand in it for the help."""
     import typer
 
-    from ragkit.cli import agreement, demo, doctor, init, labels, record, report, run, score
+    from ragkit.cli import agreement, demo, doctor, init, judgements, labels, record, report, run, score
 
     app = typer.Typer(
         name="ragkit",
@@ -48,6 +48,7 @@ def typer_app() -> typer.Typer:
     app.command("report")(report.report)
     app.command("agreement")(agreement.agreement)
     app.add_typer(labels.app, name="labels")
+    app.add_typer(judgements.app, name="judgements")
     return app
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from ragkit.cli import common
 
 if TYPE_CHECKING:
     from ragkit.cli.experiment import ExperimentRun, Variant
+    from ragkit.evaluation.plan import RunPlan
     from ragkit.evaluation.result import Evaluation
 
 
@@ -60,21 +62,22 @@ def run(
              "language": judge_language,
              "store": store, "price": price, "prices": prices, "budget": budget, "max_calls": max_calls,
              "concurrency": concurrency, "timeout": timeout, "rpm": rpm, "tpm": tpm, "frozen": frozen}
-    if dry_run:
-        for variant in variants:
-            for line in _plan(opened, variant, metrics, judge or judge_url):
-                common.say(line)
-        return
-    from ragkit.pipeline.build import PartCache
-
-    cache, done = PartCache(), list["Evaluation"]()
+    work = []
     for variant in variants:
         keywords = opened.judge(variant, judge, judge_url, flags) | {
             "include_text": not no_text, "relevance": relevance or variant.experiment.relevance,
             "per_step_query": per_step_query or variant.experiment.per_step_query, "threshold": threshold,
             "judge_steps": judge_steps or variant.experiment.judge_steps, "rejudge": rejudge}
-        done.append(_run_one(opened, variant, metrics or list(variant.experiment.metrics) or None, keywords, cache,
-                             as_json))
+        work.append((variant, metrics or list(variant.experiment.metrics) or None, keywords))
+    if dry_run:
+        from ragkit.cli.plan import print_plans
+
+        print_plans([_plan(opened, *one) for one in work], as_json)
+        return
+    from ragkit.pipeline.build import PartCache
+
+    cache = PartCache()
+    done = [_run_one(opened, *one, cache, as_json) for one in work]
     _finish(_on_one_pool(done, variants, not no_text), variants, as_json)
 
 
@@ -134,19 +137,15 @@ def _finish(done: list[Evaluation], variants: list[Variant], as_json: bool) -> N
         raise typer.Exit(common.PARTIAL)
 
 
-def _plan(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, judge: str | None) -> list[str]:
-    from ragkit.evaluation.defaults import wanted_metrics
-    from ragkit.evaluation.plan import judge_calls, plan_lines
+def _plan(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, keywords: dict[str, object]) -> RunPlan:
+    from ragkit.evaluation.evaluate import run_async
+    from ragkit.evaluation.plan import plan_run
+    from ragkit.evaluation.standins import Shape
 
-    experiment = variant.experiment
-    questions = min(experiment.limit or len(opened.data.questions), len(opened.data.questions))
-    asked = questions * experiment.repeats
-    wanted = wanted_metrics(metrics or experiment.metrics or None, experiment.k_values)
-    pipeline = experiment.pipeline
-    depth = (pipeline.context_k or pipeline.k) if pipeline is not None else 5
-    who = judge or experiment.judge.model or experiment.judge.url
-    documents = len(opened.data.corpus or {})
-    counts = {"variant " + variant.name + ", questions": questions, "app calls": asked} | (
-        {"documents to index": documents} if pipeline is not None else {})
-    note = [] if pipeline is not None else [f"(judge calls guessed for {depth} contexts an answer)"]
-    return [*plan_lines(counts, judge_calls(wanted, [depth] * asked), who), *note]
+    options = opened.options(variant) | keywords
+    found = variant.experiment.pipeline
+    shape = Shape() if found is None else Shape(
+        found.k, 1 if found.agent.kind == "none" else found.agent.max_steps, found.context_k, found.chunking.size, True)
+    plan = run_async(plan_run(opened.source, shape, metrics=metrics, out=variant.out, **options))
+    documents = {"documents to index": len(opened.data.corpus or {})} if found is not None else {}
+    return replace(plan, counts={**plan.counts, **documents})

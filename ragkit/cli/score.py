@@ -54,8 +54,6 @@ def score(
     """Score recorded trajectories against a data set and write the report."""
     common.import_modules(imports)
     from ragkit.evaluation.evaluate import ascore, run_async
-    from ragkit.evaluation.options import options_of
-    from ragkit.evaluation.plan import describe_scoring
 
     arguments = {"level": level, "limit": limit, "seed": seed or 0, "split": split, "columns": columns(column),
                  "all_questions": all_questions, "variant": variant, "include_text": not no_text,
@@ -69,8 +67,11 @@ def score(
         timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
     )
     if dry_run:
-        for line in describe_scoring(trajectories, dataset, metrics, judge or judge_url, options_of(arguments)):
-            common.say(line)
+        from ragkit.cli.plan import print_plans
+        from ragkit.evaluation.plan import plan_scoring
+
+        print_plans([run_async(plan_scoring(trajectories, dataset, metrics=metrics, judge=judge, out=out,
+                                            judge_url=judge_url, judge_settings=settings, **arguments))], as_json)
         return
     with common.progress(as_json) as bar:
         judged = bar("judging", None) if judge or judge_url else None

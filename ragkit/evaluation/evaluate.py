@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from ragkit.errors import DataError
 from ragkit.evaluation.apps import App
 from ragkit.evaluation.join import join
-from ragkit.evaluation.options import options_of
+from ragkit.evaluation.options import Options, options_of
 from ragkit.evaluation.record import record, unfinished
 from ragkit.evaluation.reopen import reopen
-from ragkit.evaluation.result import Evaluation, assemble
+from ragkit.evaluation.result import Evaluation, Plan, assemble
 from ragkit.evaluation.session import Session
 from ragkit.judge.open import reopen_judge
 from ragkit.judge.settings import JudgeSettings
@@ -73,7 +73,20 @@ async def ascore(
     In an existing `out` the metrics that it already holds are kept and new ones are added; trajectories that differ
     from those it holds are refused.
     """
-    chosen = options_of(options)
+    session, plan, given = prepare_scoring(trajectories, dataset, metrics, out, options_of(options))
+    async with session.judging(judge) as gateway:
+        with session.working():
+            return await session.finish(plan, given, gateway)
+
+
+def prepare_scoring(
+    trajectories: str | Path | Sequence[Trajectory],
+    dataset: Any,
+    metrics: str | Sequence[str] | None,
+    out: str | Path | None,
+    chosen: Options,
+) -> tuple[Session, Plan, list[Trajectory]]:
+    """What `ascore` works with, read and held against each other before any work."""
     given = read_trajectories(trajectories) if isinstance(trajectories, (str, Path)) else list(trajectories)
     identity = {"all_questions": chosen.all_questions, "trajectories": _digest(given)}
     session = Session(dataset, out, chosen, identity)
@@ -81,13 +94,11 @@ async def ascore(
     if chosen.limit is not None:
         given = [trajectory for trajectory in given if trajectory.question_id in asked.by_id]
     plan = session.plan(asked, metrics)
-    join(asked, given, chosen.all_questions)  # whether they belong together, before any work
+    join(asked, given, chosen.all_questions)
     if any(trajectory.meta.get("no_text") for trajectory in given):
         raise DataError("trajectories: hold hashes instead of texts (--no-text), so answers cannot be scored; record "
                         "them with their texts")
-    async with session.judging(judge) as gateway:
-        with session.working():
-            return await session.finish(plan, given, gateway)
+    return session, plan, given
 
 
 async def areport(run_folder: str | Path) -> Evaluation:

@@ -1,57 +1,224 @@
-"""What a run would cost before it is made: questions, app calls, judge calls. Asks nobody."""
+"""What a run would cost before it is made: judgements, judge calls, tokens, money. Asks nobody and writes nothing.
+
+The judge's part is counted by the way of asking itself (judge/planning.py), so that it knows what is stored and shared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ragkit.evaluation.defaults import wanted_metrics
+from ragkit.errors import JudgeError, MissingPackageError
+from ragkit.evaluation.evaluate import prepare_scoring
 from ragkit.evaluation.join import join
-from ragkit.evaluation.judged_rows import judge_samples_of
-from ragkit.evaluation.options import Options
+from ragkit.evaluation.judged_rows import judge_work_of
+from ragkit.evaluation.label_sets import label_run
+from ragkit.evaluation.options import options_of
+from ragkit.evaluation.record import recorded_before
+from ragkit.evaluation.result import Plan
 from ragkit.evaluation.scoring import Scoring
-from ragkit.evaluation.session import open_dataset
+from ragkit.evaluation.session import Session
+from ragkit.evaluation.standins import Shape, stand_in_trajectories
 from ragkit.evaluation.units import project
-from ragkit.metrics.judged import model_calls
+from ragkit.judge.estimate import estimate
+from ragkit.judge.gateway import Gateway
+from ragkit.judge.judging import judge_work
+from ragkit.judge.open import PastJudge, judge_at
+from ragkit.judge.planning import BYTES_PER_TOKEN, PlanningGateway, planning_gateway
+from ragkit.judge.samples import JudgeSample
+from ragkit.judge.verdicts import JudgementBook, judgeable
 from ragkit.metrics.registry import Metric
-from ragkit.records.files import read_trajectories
+from ragkit.records.trajectory import Trajectory
+
+SCHEMA = "ragkit.plan/1"
+COUNTED = "tokens: of the prompts that would be sent, "
+TABLE = ("tokens: from a table of what ragas' prompts measure, calls before any is stored or shared, since ragas is "
+         "not at hand")
 
 
-def judge_calls(metrics: Sequence[Metric], contexts: Sequence[int]) -> dict[str, int]:
-    """Model calls by judged metric for samples with so many contexts each, before any is shared or stored.
+@dataclass(frozen=True)
+class MetricPlan:
+    """What one metric takes. `judgements` are wanted, of them `stored` whole; `calls` are to be paid for."""
 
-    >>> from ragkit.metrics.registry import parse_all
-    >>> judge_calls(parse_all("context_precision,faithfulness"), [5, 3])
-    {'context_precision': 8, 'faithfulness': 4}
+    judgements: float = 0
+    undefined: float = 0
+    stored: float = 0
+    calls: float = 0
+    calls_stored: float = 0
+    calls_shared: float = 0
+    tokens_in: float = 0.0
+    tokens_out: float = 0.0
+
+    def plus(self, other: MetricPlan, times: float = 1.0) -> MetricPlan:
+        return MetricPlan(**{name: value + times * getattr(other, name) for name, value in vars(self).items()})
+
+    def as_dict(self, cost: Callable[[float, float], float | None]) -> dict[str, Any]:
+        whole = {name: round(value) for name, value in vars(self).items() if not name.startswith("tokens")}
+        money = cost(self.tokens_in, self.tokens_out)
+        return {**whole, "tokens": {"input": round(self.tokens_in), "output": round(self.tokens_out)},
+                "cost": None if money is None else round(money, 4)}
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What one run would do. `upper_bound`: nothing is recorded yet, so what variants share is not known."""
+
+    variant: str
+    counts: Mapping[str, int]
+    judge: str | None = None
+    endpoint: str | None = None
+    price: tuple[float, float] | None = None
+    metrics: Mapping[str, MetricPlan] = field(default_factory=dict)
+    upper_bound: bool = False
+    basis: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> MetricPlan:
+        found = MetricPlan()
+        for one in self.metrics.values():
+            found = found.plus(one)
+        return found
+
+    def cost(self, tokens_in: float, tokens_out: float) -> float | None:
+        return None if self.price is None else (tokens_in * self.price[0] + tokens_out * self.price[1]) / 1e6
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for --json. An unknown price is null."""
+        price = None if self.price is None else {"input": self.price[0], "output": self.price[1]}
+        return {"schema": SCHEMA, "variant": self.variant, "counts": dict(self.counts), "judge": self.judge,
+                "endpoint": self.endpoint, "price": price, "upper_bound": self.upper_bound, "basis": self.basis,
+                "metrics": {name: one.as_dict(self.cost) for name, one in self.metrics.items()},
+                "total": self.total.as_dict(self.cost), "notes": list(self.notes)}
+
+
+async def plan_scoring(trajectories: str | Path | Sequence[Trajectory], dataset: Any, *,
+                       metrics: str | Sequence[str] | None = None, judge: Any = None, out: str | Path | None = None,
+                       **options: Any) -> RunPlan:
+    """What `ascore` with these arguments would ask a judge. Nobody is asked, and nothing is written."""
+    session, plan, given = prepare_scoring(trajectories, dataset, metrics, out, options_of(options))
+    questions = {trajectory.question_id for trajectory in given}
+    counts = {"trajectories": len(given), "questions": len(questions), "metrics": len(plan.metrics)}
+    return await _Planner(session, plan, judge).run(counts, [(given, 1.0)])
+
+
+async def plan_run(dataset: Any, shape: Shape, *, metrics: str | Sequence[str] | None = None, judge: Any = None,
+                   out: str | Path | None = None, **options: Any) -> RunPlan:
+    """What `aevaluate` with these arguments would ask of app and judge.
+
+    What `out` holds already is counted exactly; what the app will find is not known, so trajectories of `shape` with
+    passages that nobody shares stand in for it: an upper bound, unless the app finds more than that.
     """
-    found = {}
-    for metric in metrics:
-        if metric.definition.kind == "judged":
-            found[metric.name] = sum(model_calls(metric.definition.calls, k) for k in contexts)
-    return found
+    chosen = options_of(options)
+    session = Session.for_app(None, dataset, out, chosen)
+    asked = session.data.limit(chosen.limit, chosen.seed)
+    plan = session.plan(asked, metrics)
+    done = recorded_before(session.folder.trajectories if session.folder is not None else None, asked.questions)
+    missing = [(question, repeat) for question in asked.questions for repeat in range(chosen.repeats)
+               if (question.id, repeat) not in done]
+    made, times = stand_in_trajectories(missing, shape, session.data)
+    counts = {"questions": len(asked.questions), "app calls": len(missing), "recorded": len(done)}
+    planner = _Planner(session, plan, judge)
+    found = await planner.run(counts, [(list(done.values()), 1.0), (made, times)])
+    if not made or not found.metrics:
+        return found
+    return replace(found, upper_bound=True, notes=(*found.notes, shape.note))
 
 
-def plan_lines(counts: Mapping[str, int], calls: Mapping[str, int], judge: str | None) -> list[str]:
-    """The plan in words, a line a fact."""
-    lines = [f"{what}: {count}" for what, count in counts.items()]
-    if not calls:
-        return [*lines, "judge calls: 0 (no judged metric)"]
-    if judge is None:
-        return [*lines, "judge calls: 0 (no judge; the judged metrics stay listed as such)"]
-    each = ", ".join(f"{name} {count}" for name, count in calls.items())
-    return [*lines, f"judge: {judge}", f"judge calls: at most {sum(calls.values())} ({each})"]
+class _Planner:
+    """Plans one run: opens the judge without asking it, and adds up what each part of the trajectories takes."""
+
+    def __init__(self, session: Session, plan: Plan, judge: Any) -> None:
+        self.session, self.plan, self.judge = session, plan, judge
+        self.found: dict[str, MetricPlan] = {}
+        self.notes: list[str] = []
+        self.basis = ""
+
+    async def run(self, counts: Mapping[str, int], parts: Sequence[tuple[Sequence[Trajectory], float]]) -> RunPlan:
+        options = self.session.options
+        if self.judge is None and options.judge_url is None:
+            return RunPlan(self.plan.variant, counts)
+        settings = options.judge_settings
+        store = settings.store or (self.session.folder.store if self.session.folder is not None else None)
+        with await self._opened() as gateway:
+            for trajectories, times in parts:
+                if trajectories:
+                    with planning_gateway(gateway, store) as planner:
+                        await self._add(planner, trajectories, times)
+            price = gateway.account.price
+            plan = RunPlan(self.plan.variant, counts, gateway.name, gateway.backend.where, price, self.found,
+                           basis=self.basis)
+        return replace(plan, notes=(*self.notes, *_limits(plan, settings.max_calls, settings.budget, settings.frozen)))
+
+    async def _opened(self) -> Gateway:
+        options = self.session.options
+        settings = replace(options.judge_settings, store=None)  # the real one would be made on the spot
+        try:
+            gateway = await judge_at(self.judge, options.judge_url, settings)
+        except (JudgeError, MissingPackageError) as error:
+            self.notes.append(f"the judge could not be opened, so that what is stored is not counted: {error}")
+            name = self.judge if isinstance(self.judge, str) else type(self.judge).__name__
+            return Gateway(PastJudge(name, options.judge_url or ""), replace(settings, budget=None))
+        before = self.session.known.get("judge")
+        if before is not None and before["fingerprint"] != gateway.fingerprint and options.rejudge is None:
+            self.notes.append(f"the folder was judged by {before['name']} at {before['endpoint']}: this run would be "
+                              "refused; choose another --out, or add --rejudge N")
+        return gateway
+
+    async def _add(self, planner: PlanningGateway, trajectories: Sequence[Trajectory], times: float) -> None:
+        plan = self.plan
+        joined = join(plan.dataset, trajectories, False)
+        scoring = Scoring(plan.variant, plan.dataset, joined.trajectories, project(plan.dataset, joined.trajectories),
+                          plan.metrics, plan.level, plan.rule, plan.judge_steps)
+        work = judgeable(judge_work_of(scoring))
+        found, missing = _ready(planner, work)
+        try:
+            await judge_work(planner, work, self.session.options.on_judged, {})
+            await label_run(scoring, plan.relevance, planner, None, plan.stores)
+            measured = "measured" if planner.is_measured else "as usual, not measured yet"
+            self.basis = f"{COUNTED}{planner.bytes_per_token:.1f} bytes a token ({measured})"
+            for name, asks in planner.asks().items():
+                labels = planner.account.by_metric.get(name, Counter())["stored"]  # grades that were stored whole
+                one = MetricPlan(0, 0, 0, asks.calls, asks.stored, asks.shared, asks.tokens_in, asks.tokens_out)
+                if name not in found:
+                    one = replace(one, judgements=asks.calls + asks.stored + asks.shared + labels, stored=labels)
+                found[name] = found.get(name, MetricPlan()).plus(one)
+        except MissingPackageError:
+            self.basis = f"{TABLE} ({BYTES_PER_TOKEN:g} bytes a token)"
+            for sample, metric in missing:
+                guess = estimate(metric, sample)
+                found[metric.name] = found[metric.name].plus(
+                    MetricPlan(0, 0, 0, guess.calls, 0, 0, guess.tokens_in, guess.tokens_out))
+        for name, one in found.items():
+            self.found[name] = self.found.get(name, MetricPlan()).plus(one, times)
 
 
-def describe_scoring(
-    trajectories: Path, source: Any, metrics: Sequence[str] | None, judge: str | None, options: Options
-) -> list[str]:
-    """What `ragkit score` would do: how many trajectories fit the data set, and what a judge would be asked."""
-    data = open_dataset(source, options)
-    joined = join(data, read_trajectories(trajectories), options.all_questions)
-    wanted = wanted_metrics(metrics, options.k_values)
-    scoring = Scoring("plan", data, joined.trajectories, project(data, joined.trajectories), wanted, options.level)
-    contexts = [len(sample.contexts) for sample in judge_samples_of(scoring)]
-    counts = {"trajectories": len(joined.trajectories), "questions": len({t.question_id for t in joined.trajectories}),
-              "metrics": len(wanted)}
-    return [*plan_lines(counts, judge_calls(wanted, contexts), judge), *joined.notes]
+def _ready(planner: PlanningGateway, work: Sequence[tuple[JudgeSample, Metric]]
+           ) -> tuple[dict[str, MetricPlan], list[tuple[JudgeSample, Metric]]]:
+    """The judgements by metric, with those that are stored or have nothing to judge; and the others."""
+    book, found, missing = JudgementBook(planner), dict[str, MetricPlan](), []
+    for sample, metric in work:
+        ready = book.ready(metric, sample)
+        undefined = ready is not None and ready.n_stored == 0 and ready.score.status == "undefined"
+        if ready is None:
+            missing.append((sample, metric))
+        one = MetricPlan(1, int(undefined), int(ready is not None and not undefined))
+        found[metric.name] = found.get(metric.name, MetricPlan()).plus(one)
+    return found, missing
+
+
+def _limits(plan: RunPlan, max_calls: int | None, budget: float | None, frozen: bool) -> list[str]:
+    """What the limits would make of it."""
+    need, notes = plan.total, []
+    if frozen and need.calls:
+        notes.append(f"--frozen allows no call: what needs one of {need.calls:,.0f} calls would be missing")
+    if max_calls is not None and need.calls > max_calls:
+        notes.append(f"--max-calls {max_calls} is less than the {need.calls:,.0f} calls needed: the run would stop "
+                     "there")
+    money = plan.cost(need.tokens_in, need.tokens_out)
+    if budget is not None and money is not None and money > budget:
+        notes.append(f"--budget {budget:g} is less than the {money:.2f} expected: the run would stop there")
+    return notes

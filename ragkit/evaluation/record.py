@@ -43,7 +43,7 @@ async def record(
     With a `path` each finished one is appended at once, and those that a former run finished without an error are not
     asked again. What the app raises, or a time-out, becomes that trajectory's error; the run goes on.
     """
-    finished = _finished(path, questions)
+    finished = recorded_before(path, questions)
     wanted = [(question, repeat) for question in questions for repeat in range(settings.repeats)]
     todo = [(question, repeat) for question, repeat in wanted if (question.id, repeat) not in finished]
     if path is not None and todo:
@@ -72,11 +72,11 @@ async def record(
 
 def unfinished(questions: Sequence[Question], settings: RecordSettings, path: Path | None) -> bool:
     """Whether the app has to be asked at all."""
-    finished = _finished(path, questions)
+    finished = recorded_before(path, questions)
     return any((question.id, repeat) not in finished for question in questions for repeat in range(settings.repeats))
 
 
-def _finished(path: Path | None, questions: Sequence[Question]) -> dict[tuple[str, int], Trajectory]:
+def recorded_before(path: Path | None, questions: Sequence[Question]) -> dict[tuple[str, int], Trajectory]:
     """What a former run left that need not be asked again: it did not fail, its texts are there, and the question is
     still the same (labels and other questions may change meanwhile)."""
     if path is None or not path.exists():

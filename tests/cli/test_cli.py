@@ -187,7 +187,9 @@ def test_dry_runs_say_what_it_would_cost_and_do_nothing(ragkit_command: Any, fol
     path = experiment(folder, "pipeline: {retriever: lexical, k: 3}\n")
     done = ragkit_command("run", path, "--dry-run", "--judge", "openai:m")
     assert "app calls: 4" in done.out and "documents to index: 4" in done.out
-    assert "at most 36 (context_precision 12, context_recall 4, faithfulness 8, answer_relevancy 12)" in done.out
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["context_precision", "4", "0", "2"] in [row[:4] for row in rows], "two have no reference answer"
+    assert "judge calls: at most 28, cost unknown" in done.out
     assert not (folder / "runs").exists()
     done = ragkit_command("score", "trajectories.jsonl", "--dataset", "data", "--out", "x", "--dry-run")
     assert "trajectories: 4" in done.out and "judge calls: 0 (no judge" in done.out

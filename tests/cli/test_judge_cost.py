@@ -1,4 +1,4 @@
-"""What judging costs, as a user meets it: the plan, hard limits, one store for all variants, and what all runs spent."""
+"""What judging costs, as a user meets it: the plan, hard limits, one store for all variants, what all runs spent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from ragkit.errors import MissingPackageError
 from tests.support.command import Done, command
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import OpenAIServer, lexical_judge
 from tests.support.small_app import PASSAGES, ROWS
 
 METRICS = "context_precision,context_recall,faithfulness"
@@ -107,3 +108,91 @@ def test_prices_come_from_a_file_of_ones_own(folder: Path) -> None:
         wrong = judged(server, "run", "experiment.yaml", "--variant", "two", "--prices", "prices.yaml")
         assert "prices.yaml: test-model: unknown key 'in'" in wrong.error
         assert "expected IN,OUT" in judged(server, "run", "experiment.yaml", "--price", "cheap").error
+
+
+def planned(server: OpenAIServer, *arguments: object) -> dict[str, Any]:
+    done = judged(server, *arguments, "--dry-run", "--json")
+    assert done.code == 0, done
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_a_plan_says_exactly_what_will_be_asked_once_trajectories_exist(folder: Path) -> None:
+    command("run", "experiment.yaml", "--variant", "three")
+    metrics = f"{METRICS},answer_relevancy,factual_correctness,noise_sensitivity,answer_accuracy"
+    score = ("score", "runs/three/trajectories.jsonl", "--dataset", "data", "--out", "scored", "-m", metrics,
+             "--relevance", "judge")
+    with OpenAIServer(embedder) as server:
+        before = planned(server, *score)
+        assert not server.calls and not (folder / "scored").exists(), "nobody was asked, nothing was written"
+        assert judged(server, *score, "--max-calls", 20).code == 3
+        store = folder / "scored" / "judgements.sqlite"
+        content = store.read_bytes()
+        between = planned(server, *score)
+        assert len(server.calls) == 20 and store.read_bytes() == content
+        assert sorted(path.name for path in (folder / "scored").glob("judgements*")) == ["judgements.sqlite"]
+        for plan in (before, between):
+            assert not plan["upper_bound"] and plan["total"]["cost"] is None
+            for name, one in plan["metrics"].items():
+                assert one["judgements"] > 0, name
+        assert between["total"]["calls_stored"] > 0
+        judged(server, *score)
+        made = {"answer_relevancy", "context_precision", "context_recall", "relevance", "statements"}
+        made_calls = json.loads((folder / "scored" / "summary.json").read_text(encoding="utf-8"))["judge"]["metrics"]
+        for name in made:  # the prompts of the others hold what the judge replied before
+            assert between["metrics"][name]["calls"] == made_calls.get(name, {}).get("calls", 0), name
+        assert before["total"]["calls"] >= len(server.calls)
+        tokens = sum(len(message["content"]) for call in server.calls for message in call.messages) / 4
+        assert before["total"]["tokens"]["input"] == pytest.approx(tokens, rel=0.3)
+        after = planned(server, *score)
+        assert after["total"]["calls"] == 0
+        whole = after["metrics"]["faithfulness"]
+        assert whole["stored"] >= 3 and whole["stored"] + whole["undefined"] == 4
+        text = judged(server, *score, "--dry-run", "--price", "1,2").out
+        assert "judge calls: 0, cost 0.00" in text and "price 1 in, 2 out" in text
+
+
+def embedder(request: Any) -> Any:
+    """The lexical judge, which also answers the prompts that it does not know with what their schema asks for."""
+    from ragkit.judge.planning import stand_in
+
+    form = request.body.get("response_format") or {}
+    found = lexical_judge(request)
+    return found if found != "1" or "json_schema" not in form else json.dumps(
+        stand_in(form["json_schema"]["schema"], request.first_prompt))
+
+
+def test_a_plan_before_anything_is_recorded_is_an_upper_bound_and_says_so(folder: Path) -> None:
+    with OpenAIServer() as server:
+        bound = json.loads(judged(server, "run", "experiment.yaml", "--dry-run", "--json", "--price", "1,1").out)
+        assert [plan["upper_bound"] for plan in bound] == [True, True] and not (folder / "runs").exists()
+        assert [plan["metrics"]["context_precision"]["calls"] for plan in bound] == [8, 12]
+        text = judged(server, "run", "experiment.yaml", "--dry-run", "--max-calls", 3, "--price", "1,1").out
+        assert "an upper bound, for 3 passages an answer" in text and "--max-calls 3 is less than" in text
+        assert "all variants: at most" in text and not server.calls
+        judged(server, "run", "experiment.yaml")
+        assert len(server.calls) <= sum(plan["total"]["calls"] for plan in bound)
+
+
+def test_a_plan_without_ragas_counts_by_a_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ragkit.judge import ragas_scores
+
+    def missing() -> None:
+        raise MissingPackageError("ragas", "ragas", "judging with the RAGAS metrics")
+
+    with OpenAIServer() as server:
+        exact = planned(server, "run", "experiment.yaml", "--variant", "two")
+        monkeypatch.setattr(ragas_scores, "load_ragas", missing)
+        table = planned(server, "run", "experiment.yaml", "--variant", "two")
+    assert "from a table" in table["basis"] and "of the prompts" in exact["basis"]
+    for name, one in exact["metrics"].items():
+        assert table["metrics"][name]["calls"] == one["calls"]
+        for side in ("input", "output"):
+            assert table["metrics"][name]["tokens"][side] == pytest.approx(one["tokens"][side], rel=0.5), (name, side)
+
+
+def test_a_judge_that_cannot_be_opened_is_planned_all_the_same(folder: Path) -> None:
+    done = command("run", "experiment.yaml", "--variant", "two", "--dry-run", "--judge", "nosuchprovider:m")
+    assert done.code == 0 and "the judge could not be opened" in done.out and "judge calls: at most" in done.out
+    done = command("run", "experiment.yaml", "--variant", "two", "--dry-run")
+    assert "judge calls: 0 (no judge" in done.out

@@ -1,0 +1,63 @@
+"""Prints a plan (--dry-run): what would be asked, what is stored already, what it would cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ragkit.cli import common
+
+if TYPE_CHECKING:
+    from ragkit.evaluation.plan import MetricPlan, RunPlan
+
+_HEADS = ("", "judgements", "stored", "undefined", "calls", "of them stored", "shared", "to pay", "tokens in",
+          "tokens out", "cost")
+
+
+def print_plans(plans: Sequence[RunPlan], as_json: bool) -> None:
+    """One plan, or one of each variant with their sum."""
+    if as_json:
+        found = [plan.as_dict() for plan in plans]
+        common.say(json.dumps(found[0] if len(found) == 1 else found, indent=2, allow_nan=False))
+        return
+    for plan in plans:
+        _print(plan, named=len(plans) > 1)
+    judged = [plan for plan in plans if plan.metrics]
+    if len(judged) > 1:
+        money = [plan.cost(plan.total.tokens_in, plan.total.tokens_out) for plan in judged]
+        cost = "unknown" if None in money else f"{sum(one or 0.0 for one in money):.2f}"
+        calls = sum(plan.total.calls for plan in judged)
+        common.say(f"all variants: {'at most ' if any(p.upper_bound for p in judged) else ''}{calls:,.0f} judge calls, "
+                   f"cost {cost}; what they share is asked once, since they have one store")
+
+
+def _print(plan: RunPlan, named: bool) -> None:
+    if named:
+        common.say(f"variant: {plan.variant}")
+    common.say(", ".join(f"{what}: {count:,}" for what, count in plan.counts.items()))
+    if plan.judge is None:
+        common.say("judge calls: 0 (no judge; the judged metrics stay listed as such)")
+        return
+    price = "price unknown (--price IN,OUT)" if plan.price is None else \
+        f"price {plan.price[0]:g} in, {plan.price[1]:g} out per million tokens"
+    common.say(f"judge: {plan.judge} at {plan.endpoint}, {price}" if plan.endpoint else f"judge: {plan.judge}, {price}")
+    rows = [_row(name, one, plan) for name, one in plan.metrics.items()]
+    if rows:
+        for line in common.columns_of([_HEADS, *rows, _row("total", plan.total, plan)]):
+            common.say(line)
+    total, most = plan.total, "at most " if plan.upper_bound else ""
+    money = plan.cost(total.tokens_in, total.tokens_out)
+    common.say(f"judge calls: {most}{total.calls:,.0f}, cost {'unknown' if money is None else f'{most}{money:.2f}'}")
+    if plan.basis and total.calls:
+        common.say(plan.basis)
+    for note in plan.notes:
+        common.say(f"note: {note}")
+
+
+def _row(name: str, one: MetricPlan, plan: RunPlan) -> tuple[object, ...]:
+    money = plan.cost(one.tokens_in, one.tokens_out)
+    asked = one.calls + one.calls_stored + one.calls_shared
+    return (name, *map(round, (one.judgements, one.stored, one.undefined, asked, one.calls_stored, one.calls_shared,
+                               one.calls, one.tokens_in, one.tokens_out)),
+            "unknown" if money is None else f"{money:.4f}")
