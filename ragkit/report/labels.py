@@ -58,6 +58,7 @@ STEP_METRICS = ("recall", "ndcg", "ndcg@5", "ndcg@10", "mrr", "precision@5", "cu
                 "novelty", "context_precision", "context_recall", "context_precision_without_reference",
                 "context_relevance")
 STEP_CURVE = ("recall", "ndcg", "ndcg@5", "ndcg@10", "cumulative_recall")
+STEP_JUDGED = ("context_precision", "context_recall")  # where a judge read the list of each step
 CATEGORY_METRICS = ("recall", "allhit", "mrr", "ndcg@10", "faithfulness", "context_recall", "answer_relevancy",
                     "lexical_support", "answer_f1", "exact_match")
 QUESTION_METRICS = ("recall", "ndcg@5", "ndcg@10", "mrr", "faithfulness", "lexical_support", "answer_f1")

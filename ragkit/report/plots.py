@@ -93,10 +93,14 @@ def rank_histogram(data: ReportData) -> Figure | None:
 
 
 def step_curve(data: ReportData) -> Figure | None:
-    """Recall and NDCG of each step beside the recall gathered up to it; lines that would hide each other are one."""
+    """Recall and NDCG of each step, the recall gathered up to it, and what a judge said of its list.
+
+    Lines that would hide each other are one.
+    """
     per_step: Mapping[str, Mapping[str, Any]] = data.summary.get("per_step") or {}
     steps = [row.step for row in step_rows(data, [])[1]]
-    names = labels.chosen({name for figures_ in per_step.values() for name in figures_}, labels.STEP_CURVE)
+    names = labels.chosen({name for figures_ in per_step.values() for name in figures_},
+                          (*labels.STEP_CURVE, *labels.STEP_JUDGED))
     lines: dict[tuple[float | None, ...], list[str]] = {}
     for name in names:
         lines.setdefault(tuple(_mean(per_step[step].get(name)) for step in steps), []).append(name)

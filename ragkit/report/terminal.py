@@ -146,6 +146,7 @@ class _Writer:
 
     def steps(self, data: ReportData) -> Table:
         names = labels.chosen(rows.all_step_metrics(data), labels.STEP_CURVE)[:4]
+        names += labels.chosen(rows.all_step_metrics(data), labels.STEP_JUDGED)
         made = self.table("Step", "Reached by", *names)
         for line in rows.step_rows(data, names)[1]:
             cells = (numbers.NONE if row is None else row.mean for row in line.cells)
