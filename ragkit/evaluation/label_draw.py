@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -29,16 +30,16 @@ class Drawn(NamedTuple):
 
 
 def draw(units: Sequence[Unit], count: int, seed: int, ends: tuple[float | None, float | None]) -> list[Drawn]:
-    """A stratified sample of questions: band of the judge's score x group, as many low scores as high ones.
+    """A stratified sample of questions: band of the judge's score x group, a band by the root of its size.
 
-    What the judge likes least is drawn on purpose, since that is where people and judges differ in both directions and
-    where a random sample of a good app holds next to nothing; the weights undo it. Every stratum has two questions or
-    all that it has; small groups are put together until that is possible. The same arguments draw the same questions.
+    So what the judge likes least is drawn more often than it occurs, since a random sample of a good app holds next to
+    nothing of it; the weights undo that. Every stratum has two questions or all that it has; small groups are put
+    together until that is possible. The same arguments draw the same questions.
 
     >>> units = [Unit(f"q{i}", 0, "", 1.0 if i < 90 else 0.0) for i in range(100)]
     >>> drawn = draw(units, 20, 0, (0.0, 1.0))
     >>> sum(d.unit.score < 0.5 for d in drawn), sum(d.weight for d in drawn)
-    (10, 100.0)
+    (5, 100.0)
     """
     if count < 1:
         raise DataError(f"labels: expected at least 1 question to draw, got {count}")
@@ -47,12 +48,15 @@ def draw(units: Sequence[Unit], count: int, seed: int, ends: tuple[float | None,
     few = count < 2 * len({_band(unit.score, ends) for unit in ordered})  # too few to have two of each band
     for unit in ordered:
         bands.setdefault("" if few else _band(unit.score, ends), {}).setdefault(unit.group, []).append(unit)
-    sizes = {name: sum(map(len, groups.values())) for name, groups in bands.items()}
-    shares = _evenly(sizes, min(count, len(ordered)))
+    names = sorted(bands)
+    sizes = [sum(map(len, bands[name].values())) for name in names]
+    shares = _allocated(sizes, [math.sqrt(size) for size in sizes], count)
     code = hashlib.sha256(json.dumps([count, seed, ordered]).encode()).hexdigest()[:6]
     generator, drawn = random.Random(f"{seed}/{code}"), list[Drawn]()
-    for band, groups in sorted(bands.items()):
-        for members, taken in _in_groups(_together(groups, shares[band] // 2), shares[band]):
+    for name, share in zip(names, shares, strict=True):
+        strata = _together(bands[name], share // 2)
+        counts = _allocated([len(members) for members in strata], [len(members) for members in strata], share)
+        for members, taken in zip(strata, counts, strict=True):
             stratum = f"s{code}-{len({d.stratum for d in drawn}) + 1}"
             drawn += [Drawn(unit, stratum, len(members) / taken) for unit in generator.sample(members, taken)]
     generator.shuffle(drawn)  # the order of a sheet must not tell what the judge said
@@ -70,16 +74,6 @@ def _band(score: float | None, ends: tuple[float | None, float | None]) -> str:
     return "1" if place < 0.5 else "3" if place > 1 - 1e-9 else "2"
 
 
-def _evenly(sizes: Mapping[str, int], count: int) -> dict[str, int]:
-    """Equal shares of `count`, none larger than its size; what a small one leaves goes to the others."""
-    shares, left, open_ = dict.fromkeys(sizes, 0), count, sorted(sizes, key=lambda name: (sizes[name], name))
-    while open_:
-        name = open_.pop(0)
-        shares[name] = min(sizes[name], left // (len(open_) + 1))
-        left -= shares[name]
-    return shares
-
-
 def _together(groups: Mapping[str, Sequence[Unit]], most: int) -> list[list[Unit]]:
     """The groups as strata, at most so many: groups of one question, then the smallest, are put together."""
     ordered = sorted(groups, key=lambda name: (-len(groups[name]), name))
@@ -90,12 +84,12 @@ def _together(groups: Mapping[str, Sequence[Unit]], most: int) -> list[list[Unit
     return [list(groups[name]) for name in ordered[:kept]] + ([rest] if rest else [])
 
 
-def _in_groups(strata: Sequence[list[Unit]], count: int) -> list[tuple[list[Unit], int]]:
-    """Each stratum with how many are drawn: two of each (or all), the rest by size."""
-    total = sum(map(len, strata))
-    taken = [min(2, len(members)) if count >= 2 * len(strata) else 0 for members in strata]
-    wishes = [count * len(members) / total if total else 0.0 for members in strata]
-    while sum(taken) < count:
-        place = max((i for i in range(len(strata)) if taken[i] < len(strata[i])), key=lambda i: wishes[i] - taken[i])
+def _allocated(sizes: Sequence[int], wishes: Sequence[float], count: int) -> list[int]:
+    """How many of each are drawn: two of each (or all) where `count` allows it, the rest as near to the wishes as can
+    be."""
+    taken = [min(2, size) if count >= 2 * len(sizes) else 0 for size in sizes]
+    wanted = [count * wish / math.fsum(wishes) for wish in wishes]
+    while sum(taken) < min(count, sum(sizes)):
+        place = max((i for i in range(len(sizes)) if taken[i] < sizes[i]), key=lambda i: wanted[i] - taken[i])
         taken[place] += 1
-    return [(members, number) for members, number in zip(strata, taken, strict=True) if number]
+    return taken

@@ -222,13 +222,15 @@ def _trust(humans: Mapping[str, float], judges: Mapping[str, float], left: Mappi
 
 
 def _size_of_errors(sides: Sequence[_Side], labelled: Sequence[str], ends: tuple[float | None, float | None]) -> float:
-    """How large an error of the judge may be. Where hardly any was seen, the whole range: what is rare was not seen."""
+    """How large an error of the judge is, where there is one. Where hardly any was seen, the whole range: what is rare
+    was not seen."""
     found = [abs(math.fsum(sign * (side.labelled[q].human - side.labelled[q].judge)
                            for sign, side in zip((1.0, -1.0), sides, strict=False) if q in side.labelled))
              for q in labelled]
     low, high = ends
-    if low is None or high is None or sum(size > 1e-9 for size in found) >= _FEW:
-        return max(found)
+    seen = [size for size in found if size > 1e-9]
+    if low is None or high is None or len(seen) >= _FEW:
+        return math.sqrt(math.fsum(size**2 for size in seen) / len(seen)) if seen else 0.0
     return (high - low) / len(sides)
 
 
