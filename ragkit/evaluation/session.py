@@ -118,7 +118,7 @@ class Session:
                                  (self.options.judge_steps, "--judge-steps")):
                 if wanted:
                     raise DataError(f"{flag}: needs a judge: add --judge provider:model, or --judge-url http://host/v1")
-            require_judge(self.thresholds, None, None)
+            require_judge(self.thresholds if self.options.threshold else (), None, None)
             yield None
             return
         from ragkit.judge.open import judge_at

@@ -69,13 +69,17 @@ class Labelled:
         self.groups = self._groups()
 
     def of_metric(self, metric: str | None) -> Labelled:
-        """The rows about one metric, where a column says what each row is about; all of them where none does."""
+        """The rows about one metric, where a column says what each row is about. All of them where none does, or where
+        they are about one other metric: a judge of one thing may be held against labels of another."""
         if metric is None or "metric" not in self.columns:
             return self
-        own = [(where, row) for where, row in self.rows if row.get("metric") == metric or _is_blank(row.get("metric"))]
-        if not own:
-            raise DataError(f"{self.name}: no row is about {metric}; its column metric says "
-                            f"{', '.join(sorted({str(row.get('metric')) for _, row in self.rows}))}")
+        named = [None if _is_blank(row.get("metric")) else str(row["metric"]) for _, row in self.rows]
+        if metric not in named:
+            others = sorted({name for name in named if name is not None})
+            if len(others) > 1:
+                raise DataError(f"{self.name}: no row is about {metric}; its column metric says {', '.join(others)}")
+            return self
+        own = [row for row, name in zip(self.rows, named, strict=True) if name in (metric, None)]
         return Labelled(own, self._given, self.name, self.sha256)
 
     @property

@@ -179,18 +179,19 @@ def test_a_calibrated_threshold_stands_beside_the_mean_of_a_run(labels: Path, tm
         assert done.code == 0, done
         assert "faithfulness: 67% (" in done.out and "held-out labels" in " ".join(done.out.split())
         again = command(*score, "--json")  # the folder holds the threshold
+        unjudged = command(*score[:-4], "-m", "exact_match")  # the folder's own threshold asks for no judge
         other = command("score", runs, "--dataset", data, "--out", tmp_path / "other", "-m", "faithfulness", "--judge",
                         "another-model", "--judge-url", server.url, "--threshold", path)
+    assert unjudged.code == 0, unjudged
     entry = json.loads(again.out)["metrics"]["faithfulness"]["above_threshold"]
     assert entry["share"] == pytest.approx(2 / 3)
     assert entry["threshold"] == json.loads(path.read_text())["threshold"]
     assert entry["low"] < entry["share"] < entry["high"]
     assert entry["held_out"]["figures"]["balanced_accuracy"]["value"] == 1
     assert "reach" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
-    report = command("report", tmp_path / "run")
-    assert report.code == 0
-    assert json.loads((tmp_path / "run" / "summary.json").read_text())["metrics"]["faithfulness"]["above_threshold"] \
-        == entry
+    assert "reach" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert command("report", tmp_path / "run").code == 0
+    assert f"reach {entry['threshold']:g}" in (tmp_path / "run" / "report.md").read_text(encoding="utf-8")
     assert "was made with test-model" in other.error and "is another-model" in other.error
     assert "needs a judge" in command("score", runs, "--dataset", data, "--out", tmp_path / "none", "-m",
                                       "faithfulness", "--threshold", path).error

@@ -105,7 +105,9 @@ def test_rows_about_several_metrics_are_kept_apart() -> None:
         assert rows.metric
     with pytest.raises(DataError, match="no row is about answer_relevancy; its column metric says context_recall"):
         rows.of_metric("answer_relevancy")
-    assert rows.of_metric("context_recall").metric == "context_recall"
+    one = rows.of_metric("context_recall")
+    assert one.metric == "context_recall"
+    assert one.of_metric("lexical_support") is one
 
 
 def test_weights_only_where_each_row_has_one() -> None:
