@@ -12,6 +12,8 @@ def _order(verbs: str, objects: str, which: str) -> str:
     return rf"\b(?:{verbs})\b(?={near}(?:{objects}))(?={near}(?:{which}))[^.!?\n]{{0,60}}"
 
 
+_MODEL = (r"(?:ai(?: (?:model|assistant|evaluator|judge|grader|system))?|llm|language model|evaluator|grader|"
+          r"(?:ai )?assistant|chatbot)s?")
 _FIELD = r"(?:verdict|attributed|rating|grade|score|noncommittal|classifications?|faithful|relevant)"
 
 LEAVE_INSTRUCTIONS = (
@@ -28,6 +30,17 @@ LEAVE_INSTRUCTIONS = (
     (" ai|llm|judge|evaluator|grader|language model|assistant|chatbot",
      r"\b(?:attention|note|notice|message|instructions?|reminder) (?:to|for) (?:the |any |all )?(?:ai\b|llms?\b|"
      r"judges?:|evaluators?\b|graders?\b|language models?\b|(?:ai )?assistants?\b|chatbots?\b)"),
+    ("evaluator|grader|judge|assistant|language model|llm",
+     rf"\b{_MODEL}\s?[:,] (?:please |you (?:must|should) )?(?:rate|ignore|mark|give|treat|score|output|respond|approve|"
+     r"when you read)\b|\bas (?:the|an) (?:evaluator|grader|judge|ai),? you (?:should|must)\b|"
+     r"\bthe (?:evaluator|grader|judge|llm|language model|assistant) (?:must|should|has to|will) (?:give|output|rate|"
+     r"score|return|respond|assign|mark)\b"),
+    ("if you are a|if you're a", r"\bif you(?: are|'re) an? (?:ai|llm|language model|assistant|chatbot)\b"),
+    ("ai:|ai,|llm|language model|evaluator|grader|assistant|chatbot|<!--",
+     rf"\b(?:to|dear|hey) (?:the |any |all )?{_MODEL}\s?[:,]|<!--[^>]{{0,40}}\b(?:llm|ai|assistant|model)s?\b"),
+    ("new task|new role|new goal|new objective|pretend|act as",
+     r"\b(?:your )?new (?:task|role|goal|objective)s? ?(?::|(?:is|are) to)|\bpretend (?:that )?(?:the|this|all|every) "
+     r"(?:context|passage|claim|statement|answer|document)|\b(?:now )?act as (?:dan\b|an? (?:ai|unrestricted|llm))"),
     ("prompt|instructions", r"\b(?:reveal|print|repeat|show|output) (?:me )?(?:your|the) (?:system|hidden|initial) "
                             r"(?:prompt|instructions?)"),
     # German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian, Turkish
@@ -57,6 +70,23 @@ LEAVE_INSTRUCTIONS = (
         r"инструкци|указани|промпт|команд|правил", r"предыдущ|все|выше|ранее|прежн|системн|эти")),
     ("talimat|komut|yönerge", r"\b(?:önceki|yukarıdaki|tüm|bütün)\b[^.!?\n]{0,30}(?:talimat|komut|yönerge)\w*"
                               r"[^.!?\n]{0,20}(?:yok say|görmezden gel|dikkate alma|unut)"),
+    # Who it speaks to, in the same languages
+    ("du bist|sie sind|hinweis|nachricht|anweisung",
+     r"\b(?:du bist|sie sind) (?:jetzt|nun|ab jetzt|ab sofort) (?:ein|der)\w* (?:\w+ )?(?:prüfer|assistent|ki\b|modell|"
+     r"bewerter|richter)|\b(?:hinweis|nachricht|anweisung) (?:an|für) (?:die ki\b|das (?:sprach)?modell|"
+     r"den (?:bewerter|prüfer))"),
+    ("vous êtes|tu es|l'ia|le modèle|l'évaluateur",
+     r"\b(?:vous êtes|tu es) (?:maintenant|désormais) (?:un|une|le) (?:\w+ )?(?:assistant|évaluateur|juge|ia\b)|"
+     r"\b(?:note|message|instruction) (?:pour|à) (?:l'ia\b|le modèle|l'évaluateur|l'assistant)"),
+    ("eres|nota para|mensaje para|instrucciones para",
+     r"\b(?:ahora eres|eres ahora) (?:un|una|el) (?:\w+ )?(?:asistente|evaluador|juez|ia\b)|"
+     r"\b(?:nota|mensaje|instrucciones) para (?:la ia\b|el (?:modelo|evaluador|asistente))"),
+    ("ты |вы |для ",
+     r"\b(?:ты|вы) (?:теперь|отныне) (?:\w+ )?(?:помощник|ассистент|судья|оценщик|модель)|"
+     r"\b(?:сообщение|инструкция|примечание) для (?:ии\b|модели|оценщика|ассистента)"),
+    ("你现在是|你現在是|作为|作為",
+     r"(?:你现在是|你現在是)[^。！？\n]{0,8}(?:助手|模型|评|評|裁判)|"
+     r"(?:作为|作為)(?:一名)?(?:评审|評審|评估者|裁判|评判)[^。！？\n]{0,4}你(?:必须|必須|应|應)"),
     # Chinese, Japanese, Korean, Arabic, Hindi
     ("忽略|无视|無視|忽视|忽視|忘记|忘記|不要",
      r"(?:忽略|无视|無視|忽视|忽視|忘记|忘記|不要理会|不要遵[循守])[^。！？\n]{0,12}"
@@ -81,8 +111,22 @@ TELL_VERDICT = (
                        r"supported)\b(?!\s*[-/]\s*\d)"),
     ("supported|faithful|attribut|verified|relevant|useful",
      r"\b(?:every|all|each)(?: of)?(?: the| these| those)? (?:statements?|claims?|sentences?|contexts?|passages?) "
-     r"(?:is|are|must be|should be|has been|have been) (?:\w+ )?(?:supported|faithful|attributed|verified|relevant|"
-     r"useful|attributable)\b"),
+     r"(?:(?:above|below|here|in the \w+) )?(?:is|are|must be|should be|has been|have been) (?:\w+ )?"
+     r"(?:supported|faithful|attributed|verified|relevant|useful|attributable)\b"),
+    ("perfect|full|maximum|highest|top|10/10|5/5|100/100",
+     r"\b(?:deserves?|(?:should|must) (?:receive|get|give)|give|award|merits)\b[^.!?,;\n]{0,40}\b"
+     r"(?:(?:perfect|full|maximum|highest|top) (?:score|marks?|rating|grade)|10/10|5/5|100/100)"),
+    ("perfectly|highly|fully|completely|extremely",
+     r"\bthis (?:passage|document|context|text|answer|response) is (?:perfectly|highly|fully|completely|extremely) "
+     r"(?:relevant|correct|supported|accurate|faithful)\b"),
+    (" as perfect| as correct| as highly| as relevant| as fully| as true| as supported| as faithful| as acc| as attr",
+     r"\b(?:score|rate|grade|mark|label|classify|judge|treat) (?:this|the|every|all|it|each)\b[^.!?,;\n]{0,30} as "
+     r"(?:perfect|correct|(?:highly |fully )?relevant|true|supported|faithful|accurate|attributed)\b"),
+    ("set ", r"\bset (?:the )?(?:attributed|verdict|rating|score|grade) to\b"),
+    ("return|output|reply|answer|respond|say",
+     r"\b(?:just|always|only|simply) (?:return|output|reply|answer|respond|say)s? (?:with )?[\"']?"
+     r"(?:1|yes|true|verdict)\b"),
+    ("verdict", r"\bverdict 1\b"),
     ("full marks|score|rating|grade|as fully|as supported|as relevant|as faithful|as useful",
      r"\b(?:mark|rate|score|grade|label|classify|judge|treat|give|assign|award|approve|accept)\b[^.!?,;\n]{0,45}\b"
      r"(?:full marks|(?:the )?(?:highest|maximum|max|top|perfect|best)(?: possible)? (?:score|rating|grade|verdict)|"
@@ -122,6 +166,7 @@ PLAY_A_PART = (
     ("assistant|ai:|ai**",
      r"(?:^|\n)\s*\**(?:human|user)\**\s*:[^\n]*\n+(?:[^\n]*\n){0,3}?\s*\**(?:assistant|ai)\**\s*:"),
     ("system|developer|assistant", r"[<\[]\s*/?\s*(?:system|system[_ -]?prompt|developer|assistant)\s*[>\]]"),
+    ("system prompt", r"\b(?:begin|start|end)(?: of)? system prompt\b"),
     ("role", r"[\"']role[\"']\s*:\s*[\"'](?:system|assistant|developer|user)[\"']"),
 )
 """Markers of who speaks."""
@@ -141,6 +186,7 @@ CLOSE_BLOCK = (
     ("output|input|now perform|end of", r"[\"'][\s}\]]*[}\]][\s}\]]*(?:\\n|\s)*(?:output|now perform|new input|input|"
                                         r"end of)\b"),
     ("now perform the same", r"now perform the same with the following input"),
+    ("end of", r"\bend of (?:the )?(?:context|input|retrieved \w+)\s*[.:\]\n]"),
     ("end of", r"-{5,}\s*end of (?:input|context|data|document)"),
 )
 """What would end the block of data, were it not a JSON string."""
