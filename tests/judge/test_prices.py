@@ -52,7 +52,7 @@ def test_ones_own_file_goes_first_and_a_flag_before_it(tmp_path: Path) -> None:
 def test_a_wrong_file_is_said_with_its_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "prices.yaml"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match="prices.yaml"):
+    with pytest.raises(DataError, match=r"prices\.yaml"):
         read_prices(path)
     with pytest.raises(DataError, match="cannot be read"):
         read_prices(tmp_path / "absent.yaml")
