@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
-from ragkit.evaluation.score import Scorer, Scoring
+from ragkit.evaluation.score import Scorer
+from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.units import Projection
 from ragkit.metrics.answers import AnswerSample
 from ragkit.metrics.ranking import RankedIds, build_batch, score_batch
