@@ -7,7 +7,7 @@ to judge); it is given where the best and the worst that the judge could have sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isclose
 from typing import Final
 
@@ -16,7 +16,7 @@ from ragkit.evaluation.judged_rows import NO_JUDGE
 from ragkit.evaluation.relevance import NO_TEXT, JudgedLabels
 from ragkit.evaluation.score import evidence_path, placed_rows
 from ragkit.evaluation.scoring import ScoredList, Scoring, scored_lists
-from ragkit.evaluation.table import FINAL, ScoreRow
+from ragkit.evaluation.table import ScoreRow
 from ragkit.judge.relevance import BEST, Pool
 from ragkit.metrics.ranking import NO_CUT, NO_ORDER, RankedIds, build_batch, score_batch
 from ragkit.metrics.registry import Metric
@@ -40,8 +40,9 @@ class _Case:
 
     pool: Pool | None
     withheld: str | None
-    passages: tuple[Passage, ...]
     found: ScoredList
+    names: tuple[str, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)  # why passages have no grade, by name
 
 
 class JudgedScorer:
@@ -60,15 +61,10 @@ class JudgedScorer:
 
     def rows(self) -> list[ScoreRow]:
         """Rank metrics of every step's list and of the list at the end, and the metrics over all steps."""
-        scoring, rows = self._scoring, list[ScoreRow]()
-        lists = [(trajectory, found) for trajectory in scoring.trajectories for found in scored_lists(trajectory)]
-        cases = [_Case(self._pool(t), self._withheld(t), found.passages, found) for t, found in lists]
-        metrics = scoring.of_kind("ranking")
-        by_metric = self._rank_scores(cases, metrics)
-        for place, (trajectory, found) in enumerate(lists):
-            for metric in metrics:
-                score = by_metric[metric.name][place] if found.failed is None else Score.failed(found.failed)
-                rows.append(self._row(trajectory, found, metric, score))
+        scoring = self._scoring
+        lists = [(t, self._case(self._pool(t), self._withheld(t), found)) for t in scoring.trajectories
+                 for found in scored_lists(t)]
+        rows = self._list_rows(lists, scoring.of_kind("ranking"))
         for trajectory in scoring.trajectories:
             outcomes = self._path_scores(trajectory, scoring.of_kind("trajectory"))
             rows += placed_rows(scoring, trajectory, outcomes, labels=JUDGED, judge=self._labels.judge)
@@ -76,17 +72,27 @@ class JudgedScorer:
 
     def query_rows(self) -> list[ScoreRow]:
         """Each step's list against the step's own query."""
-        lists = [(trajectory, found) for trajectory in self._scoring.trajectories
-                 for found in scored_lists(trajectory) if found.step != FINAL]
-        cases = [_Case(self._labels.queries.get(found.query), None if found.query.strip() else "no query",
-                       found.passages, found) for _, found in lists]
-        cases = [case if case.pool or case.withheld else _Case(None, NO_JUDGE, (), case.found) for case in cases]
-        rows, metrics = list[ScoreRow](), self._scoring.query_metrics
-        by_metric = self._rank_scores(cases, metrics)
-        for place, (trajectory, found) in enumerate(lists):
+        lists = []
+        for trajectory in self._scoring.trajectories:
+            for found in scored_lists(trajectory)[:-1]:
+                pool = self._labels.queries.get(found.query)
+                reason = NO_JUDGE if pool is None else None
+                reason = reason if found.query.strip() else "no query"
+                lists.append((trajectory, self._case(pool, reason, found)))
+        return self._list_rows(lists, self._scoring.query_metrics)
+
+    def _case(self, pool: Pool | None, withheld: str | None, found: ScoredList) -> _Case:
+        names = tuple(map(self._labels.names.name, found.passages))
+        return _Case(pool, withheld, found, names, {} if withheld else self._missing(pool, found.passages))
+
+    def _list_rows(self, lists: Sequence[tuple[Trajectory, _Case]], metrics: Sequence[Metric]) -> list[ScoreRow]:
+        scores, rows = self._rank_scores([case for _, case in lists], metrics), list[ScoreRow]()
+        for place, (trajectory, case) in enumerate(lists):
             for metric in metrics:
-                score = by_metric[metric.name][place] if found.failed is None else Score.failed(found.failed)
-                rows.append(self._row(trajectory, found, metric, score))
+                failed = case.found.failed
+                score = scores[metric.name][place] if failed is None else Score.failed(failed)
+                rows.append(self._scoring.row(trajectory, case.found.step, case.found.stage, metric.name, score,
+                                              labels=JUDGED, judge=self._labels.judge))
         return rows
 
     def after_the_end(self, trajectory: Trajectory) -> Score | None:
@@ -98,75 +104,73 @@ class JudgedScorer:
             return Score.undefined(reason)
         return None if trajectory.steps else Score.scored(0.0)
 
-    def _row(self, trajectory: Trajectory, found: ScoredList, metric: Metric, score: Score) -> ScoreRow:
-        return self._scoring.row(trajectory, found.step, found.stage, metric.name, score, labels=JUDGED,
-                                 judge=self._labels.judge)
-
     def _pool(self, trajectory: Trajectory) -> Pool | None:
         return self._labels.questions.get(trajectory.question_id)
 
     def _withheld(self, trajectory: Trajectory) -> str | None:
         return "declared unanswerable" if self._pool(trajectory) is None else None
 
-    def _rank_scores(self, cases: Sequence[_Case], metrics: Iterable[Metric]) -> dict[str, list[Score]]:
+    def _rank_scores(self, cases: Sequence[_Case], metrics: Sequence[Metric]) -> dict[str, list[Score]]:
         found: dict[str, list[Score]] = {}
+        groups: dict[tuple[str, float | None], list[Metric]] = {}
         for metric in metrics:
             name = metric.definition.name
             if name in _BY_IDS:
                 found[metric.name] = [Score.undefined(case.withheld or NO_FULL_R) for case in cases]
             elif name in _BY_STATEMENTS:
-                found[metric.name] = self._by_statements(cases, metric)
+                groups.setdefault(("statements", metric.k), []).append(metric)
             else:
-                found[metric.name] = self._by_grades(cases, metric)
+                groups.setdefault(("grades", _least(metric, self._labels.level)), []).append(metric)
+        for (kind, cut), own in groups.items():
+            made = self._by_statements(cases, own) if kind == "statements" else self._by_grades(cases, own, cut or 0.0)
+            for place, metric in enumerate(own):
+                found[metric.name] = [line[place] for line in made]
         return found
 
-    def _by_grades(self, cases: Sequence[_Case], metric: Metric) -> list[Score]:
-        least = _least(metric, self._labels.level)
-        names = [tuple(map(self._labels.names.name, case.passages)) for case in cases]
-
-        def scored(places: Sequence[int], high: bool) -> list[Score]:
+    def _by_grades(self, cases: Sequence[_Case], metrics: Sequence[Metric], least: float) -> list[list[Score]]:
+        def scored(places: Sequence[int], high: bool) -> list[list[Score]]:
             qrels, rankings = dict[str, Mapping[str, float]](), list[RankedIds]()
             for place in places:
                 case = cases[place]
                 key = str(place) if high else str(id(case.pool))
                 if key not in qrels:
-                    best = self._missing(case.pool, case.passages) if high else {}
-                    qrels[key] = self._gold(case.pool, dict.fromkeys(best, float(BEST)), least)
-                rankings.append(RankedIds(key, names[place], case.found.ranked, case.found.cuttable, case.withheld))
-            lines = score_batch(build_batch(rankings, qrels, level=self._labels.level), [metric])
-            return [line[0] for line in lines]
+                    qrels[key] = self._gold(case.pool, dict.fromkeys(case.missing, float(BEST)) if high else {}, least)
+                found = case.found
+                rankings.append(RankedIds(key, case.names, found.ranked, found.cuttable, case.withheld))
+            return score_batch(build_batch(rankings, qrels, level=self._labels.level), metrics)
 
-        if metric.definition.name == "judged":  # it tells how much was not judged
-            return scored(range(len(cases)), False)
-        return self._between(cases, scored)
+        return self._between(cases, metrics, scored)
 
-    def _by_statements(self, cases: Sequence[_Case], metric: Metric) -> list[Score]:
-        uncut = Metric(metric.definition)
+    def _by_statements(self, cases: Sequence[_Case], metrics: Sequence[Metric]) -> list[list[Score]]:
+        """Of metrics with one and the same cut: it counts passages, so it is made before they become statements."""
+        cut, uncut = metrics[0].k, [Metric(metric.definition) for metric in metrics]
 
-        def scored(places: Sequence[int], high: bool) -> list[Score]:
+        def scored(places: Sequence[int], high: bool) -> list[list[Score]]:
             qrels, rankings = dict[str, Mapping[str, float]](), list[RankedIds]()
             for place in places:
                 case = cases[place]
                 reason = case.withheld or self._no_statements(case.pool)
-                if metric.k is not None:
+                if cut is not None:
                     reason = reason or (None if case.found.ranked else NO_ORDER) or (
                         None if case.found.cuttable else NO_CUT)
                 key = str(id(case.pool))
                 qrels[key] = dict.fromkeys(_units(case.pool), 1.0)
-                carried = self._carried(case.pool, case.passages[:metric.k], high)
+                carried = self._carried(case.pool, case.found.passages[:cut], high)
                 rankings.append(RankedIds(key, carried, unlabelled_reason=reason))
-            return [line[0] for line in score_batch(build_batch(rankings, qrels), [uncut])]
+            return score_batch(build_batch(rankings, qrels), uncut)
 
-        return self._between(cases, scored)
+        return self._between(cases, metrics, scored)
 
-    def _between(self, cases: Sequence[_Case], scored: Callable[[Sequence[int], bool], list[Score]]) -> list[Score]:
-        """The scores, but for those that depend on what was not judged."""
+    def _between(self, cases: Sequence[_Case], metrics: Sequence[Metric],
+                 scored: Callable[[Sequence[int], bool], list[list[Score]]]) -> list[list[Score]]:
+        """The scores, but for those that depend on what was not judged; `judged` tells how much was."""
         found = scored(range(len(cases)), False)
-        unsure = [place for place, case in enumerate(cases)
-                  if case.withheld is None and self._missing(case.pool, case.passages)]
+        unsure = [place for place, case in enumerate(cases) if case.missing]
         for place, best in zip(unsure, scored(unsure, True) if unsure else (), strict=True):
             case = cases[place]
-            found[place] = _sure(found[place], best, self._missing(case.pool, case.passages), len(case.passages))
+            found[place] = [low if metric.definition.name == "judged" else
+                            _sure(low, high, case.missing, len(case.names))
+                            for metric, low, high in zip(metrics, found[place], best, strict=True)]
         return found
 
     def _path_scores(self, trajectory: Trajectory, metrics: Sequence[Metric]) -> dict[str, Score | list[Score]]:
@@ -175,30 +179,23 @@ class JudgedScorer:
         passages += trajectory.context.passages if trajectory.context is not None else ()
         missing = {} if withheld else self._missing(pool, passages)
         found: dict[str, Score | list[Score]] = {}
+        groups: dict[float | None, list[Metric]] = {}
         for metric in metrics:
             by_grades = metric.definition.name in _BY_GRADES
             reason = withheld or (None if by_grades else self._no_statements(pool))
-            if reason is not None:
+            if reason is None:
+                groups.setdefault(_least(metric, self._labels.level) if by_grades else None, []).append(metric)
+            else:
                 undefined = Score.undefined(reason)
                 found[metric.name] = [undefined] * len(trajectory.steps) if metric.definition.series else undefined
-                continue
-
-            def scored(high: bool, metric: Metric = metric, by_grades: bool = by_grades) -> Score | list[Score]:
-                path = (self._graded_path(trajectory, high, _least(metric, self._labels.level)) if by_grades
-                        else self._stated_path(trajectory, high))
-                return score_path(path, [metric])[metric.name]
-
-            score = scored(False)
-            if missing:
-                best, count = scored(True), len({self._labels.names.name(p) for p in passages})
-                if isinstance(score, list):
-                    assert isinstance(best, list)
-                    score = [_sure(low, high, missing, count) for low, high in zip(score, best, strict=True)]
-                else:
-                    assert isinstance(best, Score)
-                    score = _sure(score, best, missing, count)
-            found[metric.name] = score
-        return found
+        for least, own in groups.items():
+            low, high = (score_path(self._stated_path(trajectory, best) if least is None else
+                                    self._graded_path(trajectory, best, least), own) if not best or missing else {}
+                         for best in (False, True))
+            for name, score in low.items():
+                found[name] = _sure_path(score, high[name], missing, len({*map(self._labels.names.name, passages)})
+                                         ) if missing else score
+        return {metric.name: found[metric.name] for metric in metrics}
 
     def _outcome_path(self, trajectory: Trajectory) -> EvidencePath:
         """The path for evidence x answer; without labels where nobody can tell whether the evidence is complete."""
@@ -266,13 +263,6 @@ class JudgedScorer:
         return NO_STATEMENT if pool.asked.reference else NO_FULL_R
 
 
-def unasked_query_rows(scoring: Scoring) -> list[ScoreRow]:
-    """What stands for the metrics of the steps' own queries where no judge was asked."""
-    return [scoring.row(trajectory, found.step, found.stage, metric.name, Score.undefined(NO_JUDGE))
-            for trajectory in scoring.trajectories for found in scored_lists(trajectory) if found.step != FINAL
-            for metric in scoring.query_metrics]
-
-
 def _units(pool: Pool | None) -> list[str]:
     """The statements of a reference answer as what is to be found; one unknown one where nothing was retrieved."""
     if pool is None:
@@ -284,6 +274,14 @@ def _units(pool: Pool | None) -> list[str]:
 def _least(metric: Metric, level: float) -> float:
     """The grade from which a passage gains something."""
     return 1e-9 if metric.definition.name in _BY_GAIN else level
+
+
+def _sure_path(low: Score | list[Score], high: Score | list[Score], missing: Mapping[str, str],
+               count: int) -> Score | list[Score]:
+    if isinstance(low, Score) or isinstance(high, Score):
+        assert isinstance(low, Score) and isinstance(high, Score), "a metric has one score, or one a step"
+        return _sure(low, high, missing, count)
+    return [_sure(before, after, missing, count) for before, after in zip(low, high, strict=True)]
 
 
 def _sure(low: Score, high: Score, missing: Mapping[str, str], count: int) -> Score:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ragkit.evaluation.judged_labels import JudgedScorer, unasked_query_rows
+from ragkit.evaluation.judged_labels import JudgedScorer
+from ragkit.evaluation.judged_rows import NO_JUDGE
 from ragkit.evaluation.relevance import (
     JudgedLabels,
     gold_agreement,
@@ -22,9 +23,9 @@ from ragkit.evaluation.relevance import (
     unjudged_pairs,
 )
 from ragkit.evaluation.score import Scorer
-from ragkit.evaluation.scoring import Scoring
+from ragkit.evaluation.scoring import Scoring, scored_lists
 from ragkit.evaluation.summary import build_summary
-from ragkit.evaluation.table import ScoreRow
+from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.judge.store import JudgementStore
 from ragkit.metrics.trajectory import EvidencePath
 from ragkit.records.judgements import Judgement, Score
@@ -130,7 +131,7 @@ def score_labels(scoring: Scoring, judgements: Mapping[tuple[tuple[Any, ...], st
     rows, judged = scorer.rows(gold), None
     if labels is not None:
         judged = JudgedScorer(scoring, labels, scorer.right)
-    queries = unasked_query_rows(scoring) if judged is None else judged.query_rows()
+    queries = _unasked_query_rows(scoring) if judged is None else judged.query_rows()
     made = judged.rows() if judged is not None and relevance else []
     if judged is not None and labels is not None and not gold:
         scorer.paths = dict(judged.paths)
@@ -140,3 +141,10 @@ def score_labels(scoring: Scoring, judgements: Mapping[tuple[tuple[Any, ...], st
     stopped = {t.key: scorer.after_the_end(t) for t in scoring.trajectories}
     return LabelSets(scoring, scoring, scorer, [*rows, *queries], made, stopped, scorer.paths, labels,
                      judged if relevance else None)
+
+
+def _unasked_query_rows(scoring: Scoring) -> list[ScoreRow]:
+    """What stands for the metrics of the steps' own queries where no judge was asked."""
+    return [scoring.row(trajectory, found.step, found.stage, metric.name, Score.undefined(NO_JUDGE))
+            for trajectory in scoring.trajectories for found in scored_lists(trajectory) if found.step != FINAL
+            for metric in scoring.query_metrics]

@@ -36,14 +36,17 @@ class PassageNames:
     dataset: Dataset
     by_text: dict[str, str] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
-
-    def text(self, passage: Passage) -> str | None:
-        return passage_text(passage, self.dataset)
+    _hashes: dict[str, str] = field(default_factory=dict)
 
     def hash(self, passage: Passage) -> str | None:
         """The hash of the passage's text; None where nobody knows it."""
-        text = self.text(passage)
-        return None if text is None else text_id(text)
+        text = passage_text(passage, self.dataset)
+        if text is None:
+            return None
+        known = self._hashes.get(text)
+        if known is None:
+            known = self._hashes[text] = text_id(text)
+        return known
 
     def name(self, passage: Passage) -> str:
         found = self.hash(passage)

@@ -1,0 +1,107 @@
+"""`--relevance judge` as a user meets it: no gold, variants on one pool, what is missing, and no judge at hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import command
+from tests.support.openai_server import OpenAIServer
+from tests.support.relevance import relevance_judge
+
+DOCUMENTS = {"film": "The film was made by Ines. [1]", "ines": "The maker Ines was born in 1951. [3]",
+             "dogs": "The film maker never barked at dogs. [0]", "town": "A maker was born in town. [2]"}
+EXPERIMENT = """\
+dataset: data
+out: runs
+relevance: judge
+metrics: [recall, mrr, ndcg@5]
+pipeline: {retriever: lexical, k: 2}
+variants: {two: {}, three: {pipeline: {k: 3}}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "queries.jsonl").write_text(json.dumps({
+        "_id": "q1", "text": "When was the maker of the film born?",
+        "answers": ["The film was made by Ines. The maker Ines was born in 1951."]}) + "\n", encoding="utf-8")
+    (data / "corpus.jsonl").write_text(
+        "".join(json.dumps({"_id": key, "text": text}) + "\n" for key, text in DOCUMENTS.items()), encoding="utf-8")
+    (tmp_path / "experiment.yaml").write_text(EXPERIMENT, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def summary(folder: Path, variant: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "runs" / variant / "summary.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_variants_of_an_experiment_are_scored_on_one_pool(folder: Path) -> None:
+    with OpenAIServer(relevance_judge) as server:
+        done = command("run", "experiment.yaml", "--judge", "test-model", "--judge-url", server.url)
+        asked = len(server.calls)
+        again = command("run", "experiment.yaml", "--judge", "test-model", "--judge-url", server.url, "--json")
+        assert len(server.calls) == asked
+    assert (done.code, again.code) == (0, 0), (done, again)
+    two, three = summary(folder, "two"), summary(folder, "three")
+    assert two["judged_labels"]["pool"]["fingerprint"] == three["judged_labels"]["pool"]["fingerprint"]
+    assert (two["judged_labels"]["pool"]["of_this_run"], two["judged_labels"]["pool"]["judged"]) == (2, 3)
+    assert asked == 1 + 3, "the statements, and each passage once"
+    assert two["metrics"]["mrr"]["labels"] == "judged"
+    assert [one["judged_labels"]["pool"] for one in json.loads(again.out)] == [
+        two["judged_labels"]["pool"], three["judged_labels"]["pool"]]
+    assert two["metrics"]["recall"]["mean"] <= three["metrics"]["recall"]["mean"]
+
+
+def test_one_variant_alone_meets_the_pool_of_the_others(folder: Path) -> None:
+    with OpenAIServer(relevance_judge) as server:
+        for variant in ("three", "two"):
+            assert command("run", "experiment.yaml", "--variant", variant, "--judge", "test-model", "--judge-url",
+                           server.url).code == 0
+        assert len(server.calls) == 4
+    assert (summary(folder, "two")["judged_labels"]["pool"]["fingerprint"]
+            == summary(folder, "three")["judged_labels"]["pool"]["fingerprint"])
+
+
+def test_a_limit_leaves_what_is_missing_and_exit_3(folder: Path) -> None:
+    with OpenAIServer(relevance_judge) as server:
+        done = command("run", "experiment.yaml", "--variant", "three", "--judge", "test-model", "--judge-url",
+                       server.url, "--max-calls", 3, "--concurrency", 1)
+        assert done.code == 3
+        assert "relevance 1 of 3" in done.err
+        more = command("run", "experiment.yaml", "--variant", "three", "--judge", "test-model", "--judge-url",
+                       server.url)
+        assert (more.code, len(server.calls)) == (0, 4)
+
+
+def test_recorded_trajectories_are_scored_without_gold(folder: Path) -> None:
+    with OpenAIServer(relevance_judge) as server:
+        assert command("run", "experiment.yaml", "--variant", "three", "--judge", "test-model", "--judge-url",
+                       server.url).code == 0
+        done = command("score", "runs/three/trajectories.jsonl", "--dataset", "data", "--relevance", "judge",
+                       "--per-step-query", "--judge", "test-model", "--judge-url", server.url, "--store",
+                       "runs/judgements.sqlite", "-m", "mrr", "--out", "again")
+        assert done.code == 0, done
+        assert len(server.calls) == 4, "its only query is the question itself"
+    assert "Judged labels, not people's." in done.out
+    found = json.loads((folder / "again" / "summary.json").read_text(encoding="utf-8"))
+    assert set(found["per_step"]["0"]) == {"mrr", "query_precision@5", "query_ndcg@5"}
+    assert found["metrics"] == {"mrr": summary(folder, "three")["metrics"]["mrr"]}
+
+
+def test_without_a_judge_or_with_another_word_it_is_refused(folder: Path) -> None:
+    assert "--relevance judge: needs a judge" in command("run", "experiment.yaml").error
+    (folder / "experiment.yaml").write_text(EXPERIMENT.replace("relevance: judge", "relevance: people"))
+    assert "relevance" in command("run", "experiment.yaml").error
+    (folder / "trajectories.jsonl").write_text(
+        '{"schema": "ragkit.trajectory/1", "question_id": "q1", "question": "?", "steps": []}\n')
+    where = ("score", "trajectories.jsonl", "--dataset", "data", "--out", "x")
+    assert "expected 'judge'" in command(*where, "--relevance", "people").error
+    assert "--per-step-query: needs a judge" in command(*where, "--per-step-query").error
