@@ -57,8 +57,8 @@ variants:
 
 # A judge for the RAGAS metrics; its key comes from the environment.
 # judge: {{model: "openai:gpt-5-mini"}}
-# relevance: judge                    # no gold needed: the judge grades what was retrieved
 # judge: {{url: "http://127.0.0.1:8000/v1", model: my-model, concurrency: 4}}
+# relevance: judge                                 # no gold needed: the judge grades what was retrieved
 # judge: {{model: "azure_openai:my-deployment", key_variable: TEAM_KEY, headers: {{X-Team: search}}, max_tokens: 4096}}
 
 repeats: 1          # more for an app that answers differently each time
