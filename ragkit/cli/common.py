@@ -171,11 +171,30 @@ def missing_judgements(evaluation: Evaluation) -> str | None:
     return f"{judge['stopped']}; not judged: {each or 'nothing'}"
 
 
+def say_spent(done: Sequence[Evaluation]) -> None:
+    """What judging cost: now, and in all runs on the same store. Nothing where nobody judged."""
+    ledgers = [evaluation.summary["judge"] for evaluation in done if evaluation.summary["judge"]]
+    if not ledgers:
+        return
+    now = {name: sum(ledger[name] for ledger in ledgers) for name in ("calls", "stored", "pooled")}
+    costs = [ledger["cost"] for ledger in ledgers if ledger["calls"]]
+    say(f"Judge: {now['calls']:,} calls, {now['stored']:,} answers from the store, {now['pooled']:,} shared, cost "
+        f"{_money(None if None in costs else sum(costs))}")
+    past = ledgers[-1]["all_runs"]
+    if past["calls"] > now["calls"]:
+        say(f"All runs on this store: {past['calls']:,} calls, cost {_money(past['cost'])}")
+
+
+def _money(amount: float | None) -> str:
+    return "unknown (see --price)" if amount is None else f"{amount:.4f}"
+
+
 def show(evaluation: Evaluation, page: Path | None) -> None:
     from rich.console import Console
 
     from ragkit.report.terminal import print_summary
 
     print_summary(evaluation.data, Console())
+    say_spent([evaluation])
     if page is not None:
         say(f"Report: {page}")

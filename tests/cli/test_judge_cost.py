@@ -91,7 +91,8 @@ def test_a_budget_is_never_overrun_and_what_all_runs_spent_is_kept(folder: Path)
         assert 0.1 < sum(spent) <= 0.2
         used = [summary(folder, name)["judge"]["tokens"] for name in ("two", "three")]
         assert sum(spent) == pytest.approx(sum(10 * u["input"] + 100 * u["output"] for u in used) / 1e6, abs=1e-5)
-        assert judged(server, "run", "experiment.yaml", *money).code == 0
+        again = judged(server, "run", "experiment.yaml", *money)
+        assert again.code == 0 and "Judge: " in again.out and "All runs on this store: " in again.out
         found = summary(folder, "three")["judge"]
         more = summary(folder)["judge"]["cost"] + found["cost"]
         assert found["all_runs"]["cost"] == pytest.approx(sum(spent) + more, abs=1e-5) and more > 0
