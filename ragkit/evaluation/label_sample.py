@@ -24,8 +24,11 @@ from ragkit.records.trajectory import Trajectory
 
 NO_GROUP = "(none)"
 STAND_IN = "lexical_support"
+_SUPPORTED = "Do the passages support every claim of the answer? 1 yes, 0 no; a share of the claims is fine"
 _HOW = {
-    "faithfulness": "Do the passages support every claim of the answer? 1 yes, 0 no; a share of the claims is fine",
+    "faithfulness": _SUPPORTED,
+    "lexical_support": _SUPPORTED,
+    "lexical_coverage": _SUPPORTED,
     "context_precision": "Are the passages useful for the question, the useful ones first? 1 yes, 0 no, or between",
     "context_recall": "Do the passages carry every statement of the reference answer? 1 yes, 0 no; a share is fine",
     "answer_relevancy": "Does the answer answer the question that was asked? 1 yes, 0 no, or between",
@@ -39,7 +42,7 @@ def how_to_label(metric: Metric) -> str:
     """What the labeller is to decide, in one sentence."""
     low, high = metric.definition.range
     ends = f"from {low:g} to {high:g}" if low is not None and high is not None else "as a number"
-    return _HOW.get(metric.name, f"The value that you would give, {ends}: {metric.definition.summary}")
+    return _HOW.get(metric.name, f"The value that you would give, {ends}: {metric.definition.summary.rstrip('.')}")
 
 
 class LabelSample(NamedTuple):

@@ -3,7 +3,9 @@ nothing."""
 
 from __future__ import annotations
 
+import csv
 import math
+import random as standard_random
 from collections.abc import Mapping
 from statistics import fmean, variance
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from ragkit.errors import DataError
 from ragkit.metrics.prediction_powered import UNKNOWN_DRAW, Labelled, corrected_difference, corrected_mean
+from tests.support.data import data_folder
 
 Scores = Mapping[str, float]
 
@@ -228,3 +231,24 @@ def test_repeats_leave_something_open_even_where_every_question_has_a_label() ->
     whole, part = corrected_mean(judged, rows), corrected_mean(judged, rows, finite=False)
     assert whole.mean == part.mean
     assert (part.high or 0) - (part.low or 0) > (whole.high or 0) - (whole.low or 0)
+
+
+@pytest.mark.data
+def test_real_judges_are_corrected_to_what_people_said() -> None:
+    with (data_folder("llmjudge_dl23") / "judgments_wide.tsv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    human = {f"{r['query-id']}/{r['corpus-id']}": int(r["human"]) / 3 for r in rows}
+    truth, random = fmean(human.values()), standard_random.Random(1)
+    held, off, raw = 0, [], []
+    for column in list(rows[0])[3::4]:
+        judge = {q: min(3, int(float(r[column]))) / 3 for q, r in zip(human, rows, strict=True)}
+        raw.append(abs(fmean(judge.values()) - truth))
+        for _ in range(8):
+            pool = random.sample(list(human), 1000)
+            chosen = random.sample(pool, 80)
+            made = corrected_mean({q: judge[q] for q in pool}, labels_of(judge, human, chosen))
+            assert made.mean is not None and made.low is not None and made.high is not None
+            held += made.low <= truth <= made.high
+            off.append(made.mean - truth)
+    assert len(off) == 72 and held >= 0.9 * 72
+    assert abs(fmean(off)) < 0.01 < fmean(raw)  # the judges themselves are off by more
