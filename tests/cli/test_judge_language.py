@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import command
+from tests.support.command import command, process
 from tests.support.openai_server import OpenAIServer
 from tests.support.translator import adaptations, translating
 
@@ -52,6 +52,10 @@ def test_the_flag_adapts_once_is_kept_with_the_run_and_reported_again(folder: Pa
         again = score(server, "--judge-language", "auto", "--frozen")
         assert isinstance(again, dict) and again["metrics"] == summary["metrics"]
         assert len(server.calls) == sent, "nothing was asked again"
+        warm = process("score", "trajectories.jsonl", "--dataset", "data.jsonl", "--out", "run", "-m", "faithfulness",
+                       "--judge", "test-model", "--judge-url", server.url, "--judge-language", "auto", "--json",
+                       after="import sys; print('ragas' in sys.modules, file=sys.stderr)")
+        assert warm.code == 0 and warm.err.split()[-1] == "False", "stored verdicts need no ragas"
         refused = score(server)
         assert isinstance(refused, str) and "was judged with prompts in auto, now in english" in refused
         assert len(server.calls) == sent
