@@ -34,7 +34,7 @@ def agreement_lines(result: Found) -> list[str]:
     <BLANKLINE>
     bob against ann (names)
       rows compared      4 of 6 (2 no label)
-      kappa              0.500  –  (one question gives no interval)
+      kappa              0.500  (one question gives no interval)
     """
     labels, comparisons = result["labels"], result["comparisons"]
     many = "" if labels["questions"] == 1 else "s"
@@ -74,8 +74,9 @@ def _head(found: Found) -> str:
 
 
 def _figure(figure: Found) -> str:
-    reason = f"  ({figure['reason']})" if figure["reason"] else ""
-    return f"{numbers.number(figure['value'])}  {numbers.interval(figure['low'], figure['high'])}{reason}"
+    ends = "" if figure["low"] is None else numbers.interval(figure["low"], figure["high"])
+    reason = f"({figure['reason']})" if figure["reason"] else ""
+    return "  ".join(part for part in (numbers.number(figure["value"]), ends, reason) if part)
 
 
 def _decided(found: Found) -> str:
@@ -133,10 +134,11 @@ def _one_base_rate(found: Sequence[Found]) -> bool:
 
 def _notes(found: Sequence[Found]) -> list[str]:
     """What a row of the table has no room for, said once where it is the same for many."""
-    rate = found[0]["figures"].get("base_rate")
+    rate, many = found[0]["figures"].get("base_rate"), len({one["judge"] for one in found}) > 1
     notes = {f"base rate {_figure(rate)}": [""] * len(found)} if rate is not None and _one_base_rate(found) else {}
     for one in found:
-        name = one["judge"] if one["slice"] is None else f"{one['slice']}, {one['judge']}"
+        judge = one["judge"] if many or one["slice"] is None else ""
+        name = " ".join(part for part in (one["slice"], judge) if part)
         undefined = (f"{_TITLES.get(key, key)} undefined ({figure['reason']})" for key, figure in one["figures"].items()
                      if figure["value"] is None)
         decided = f"decided: {_decided(one)}" if one["thresholds"] and one["slice"] is None else ""
