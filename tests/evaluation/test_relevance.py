@@ -126,6 +126,18 @@ def test_gold_and_judged_labels_stand_apart() -> None:
     assert made.summary["outcomes"] == {"incomplete_wrong": 1, "unlabelled_unchecked": 1}, "outcomes are by gold"
 
 
+def test_steps_that_share_passages_cost_what_differs() -> None:
+    """Three steps of four passages and the final context, half of each seen before: the exact count of pairs."""
+    def found(*numbers: int) -> tuple[Passage, ...]:
+        return tuple(Passage(f"p{n}", f"Passage {n}. [1]") for n in numbers)
+
+    item = trajectory(MAKER, ("a", found(1, 2, 3, 4)), ("b", found(3, 4, 5, 6)), ("c", found(5, 6, 7, 8)),
+                      context=found(1, 3, 5, 7))
+    made, calls = judged([item])
+    assert len(calls) == 1 + 8, "of 16 places in lists"
+    assert made.summary["judged_labels"]["pool"]["pairs"] == 8
+
+
 def test_a_pair_that_failed_is_no_zero() -> None:
     def reply(request: Request) -> str:
         lost = "Dogs" in ragas_input(request.first_prompt).get("passage", "")
