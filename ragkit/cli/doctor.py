@@ -15,6 +15,7 @@ from ragkit.errors import RagkitError
 
 if TYPE_CHECKING:
     from ragkit.evaluation.units import Projection
+    from ragkit.judge.settings import JudgeSettings
     from ragkit.records.trajectory import Trajectory
 
 _PACKAGES = (  # package, the extra that brings it, what it is for
@@ -37,6 +38,8 @@ def doctor(
     n: Annotated[int, typer.Option("--n", min=1, help="How many questions --app is asked.")] = 2,
     judge: common.Judge = None,
     judge_url: common.JudgeUrl = None,
+    judge_key_variable: common.KeyVariable = None,
+    judge_option: common.JudgeOption = None,
     seed: common.Seed = None,
 ) -> None:
     """Print what is installed and set, what --app shows when it is asked, and one real reply of --judge."""
@@ -45,7 +48,7 @@ def doctor(
     if app is not None:
         failed = not _app(app, args, dataset, n, seed or 0)
     if judge or judge_url:
-        _judge(judge, judge_url)
+        _judge(judge, judge_url, common.judge_settings(options=judge_option, key_variable=judge_key_variable))
     if failed:
         raise typer.Exit(common.PARTIAL)
 
@@ -120,13 +123,12 @@ def _trajectory(trajectory: Trajectory, projection: Projection) -> None:
         say(f"  note: {warning}")
 
 
-def _judge(judge: str | None, url: str | None) -> None:
+def _judge(judge: str | None, url: str | None, settings: JudgeSettings) -> None:
     from ragkit.evaluation.evaluate import run_async
     from ragkit.judge.open import judge_at
-    from ragkit.judge.settings import JudgeSettings
 
     async def ask() -> tuple[str, dict[str, Any]]:
-        gateway = await judge_at(judge, url, JudgeSettings())
+        gateway = await judge_at(judge, url, settings)
         try:
             await gateway.check()
             reply = await gateway.complete('Answer with {"verdict": 1}.', _SCHEMA, metric="doctor")
@@ -139,6 +141,8 @@ def _judge(judge: str | None, url: str | None) -> None:
     common.say(f"judge {ledger['judge']} at {ledger['endpoint']}: {' '.join(text.split())[:200]}")
     common.say(f"  {ledger['calls']} calls, {tokens['input']} tokens in, {tokens['output']} out, price "
                f"{'unknown' if cost is None else cost}")
+    if ledger["dropped_parameters"]:
+        common.say(f"  refused by the model, so no longer sent: {', '.join(ledger['dropped_parameters'])}")
 
 
 _SCHEMA: dict[str, Any] = {"type": "object", "properties": {"verdict": {"type": "integer"}}, "required": ["verdict"]}

@@ -24,6 +24,7 @@ from ragkit.judge.settings import JudgeSettings
 
 OPENAI_URL = "https://api.openai.com/v1"
 _JSON = {"Content-Type": "application/json"}
+_SHORTEST_SECRET = 8  # letters
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -245,7 +246,8 @@ class OpenAIConnection:
         return TransientError(f"the connection to {where} was lost: {_one_line(error)}")
 
     def _redacted(self, text: str) -> str:
-        return text.replace(self.key, "***") if self.key else text  # some servers repeat the key that they refuse
+        """Some servers repeat the key that they refuse. A short one ("none") is no secret, but may be a word."""
+        return text.replace(self.key, "***") if len(self.key) >= _SHORTEST_SECRET else text
 
 
 async def served_model(url: str, settings: JudgeSettings) -> str:

@@ -150,6 +150,19 @@ def test_headers_body_effort_and_key_variable_reach_the_server(monkeypatch: pyte
         assert "temperature" not in call.body
 
 
+def test_a_stand_in_for_a_key_is_a_word_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+    def picky(request: Request) -> Answer | str:
+        if "temperature" in request.body:
+            return error(400, "x", "none of temperature is supported: unsupported parameter 'temperature'")
+        return '{"reason": "none of it", "verdict": 0}'
+
+    with OpenAIServer(picky) as server, quick_judge(server.url) as gateway:
+        assert ask(gateway).data == {"reason": "none of it", "verdict": 0}
+        assert gateway.ledger["dropped_parameters"] == ["temperature"]
+
+
 @pytest.mark.parametrize("changed", [{"reasoning_effort": "low"}, {"extra_body": {"top_k": 1}}, {"temperature": None},
                                      {"max_tokens": 99}])
 def test_what_is_asked_with_is_part_of_who_judged(changed: dict[str, Any]) -> None:
