@@ -141,7 +141,8 @@ class QuestionViews:
             error=trajectory.error,
             steps=tuple(steps),
             context=self._context(trajectory, end),
-            scores=tuple(self._score(row) for row in self._rows[trajectory.key] if row.step == FINAL),
+            scores=tuple(self._score(row) for row in self._rows[trajectory.key]
+                         if row.step == FINAL or row.stage == "judge"),
             fates=fates(path) if path.label_state == "labelled" else {},
             warnings=(*(str(warning) for warning in trajectory.meta.get("warnings", ())),
                       *suspect_warnings(trajectory, self._scoring.dataset)),
@@ -182,8 +183,10 @@ class QuestionViews:
                            passage_hint(text))
 
     def _score(self, row: ScoreRow) -> ScoreView:
-        judgement = self._judgements.get(((row.question_id, row.repeat), row.metric))
-        verdicts = tuple((v.subject, v.value, v.reason) for v in judgement.verdicts) if judgement else ()
+        key = (row.question_id, row.repeat) if row.step == FINAL else (row.question_id, row.repeat, row.step)
+        judgement = self._judgements.get((key, row.metric))
+        verdicts = tuple((v.subject, v.value, "; ".join(filter(None, (", ".join(v.flags), v.reason))))
+                         for v in judgement.verdicts) if judgement else ()
         raw = judgement.raw if judgement else None
         return ScoreView(row.metric, row.step, row.value, row.status, row.reason, row.judge, verdicts, raw)
 

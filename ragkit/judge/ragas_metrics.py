@@ -195,8 +195,9 @@ async def _noise_sensitivity(ask: Asking, sample: JudgeSample) -> StoredVerdicts
         flags = ("right" if row["verdict"] else "wrong", *(["in a relevant context"] if True in kinds else []),
                  *(["in an irrelevant context"] if False in kinds else []))
         where = ", ".join(str(number + 1) for number in carriers)
-        reason = row["reason"] + (f" Supported by passage {where}." if where else "")
-        verdicts.append(Verdict(int(not row["verdict"] and True in kinds), statement, reason.strip(), flags))
+        found_in = f"Supported by passage {where}" if where else ""
+        reason = ". ".join(filter(None, (row["reason"].strip().rstrip("."), found_in)))
+        verdicts.append(Verdict(int(not row["verdict"] and True in kinds), statement, reason, flags))
     return _kept(verdicts)
 
 

@@ -42,6 +42,11 @@ def test_each_step_has_its_own_scores_beside_those_at_the_end() -> None:
     entry = result.summary["per_step"]["0"]["context_precision"]
     assert (entry["n_scored"], entry["n_asked"]) == (2, 2)
     assert "faithfulness" not in result.summary["per_step"]["0"]
+    (view,) = [view for view in result.data.worst if view.id == "q2"]
+    shown = {score.step: score for score in view.scores if score.metric == "context_recall"}
+    assert set(shown) == {"0", "1", "final"}
+    assert [value for _, value, _ in shown["0"].verdicts] == [0], "the report shows each step's own verdicts"
+    assert [value for _, value, _ in shown["1"].verdicts] == [1]
 
 
 def _recall(step: Any, reference: str) -> str:
@@ -136,6 +141,15 @@ def test_on_the_command_line_and_in_the_file(tmp_path: Path, monkeypatch: pytest
         done = command("run", "e.yaml", "--json")
         assert done.code == 0, done
         assert json.loads(done.out)["per_step"]["1"]["context_recall"]["n_scored"] == 2
+
+
+def test_the_report_says_whose_a_claim_is() -> None:
+    with OpenAIServer() as server:
+        result = judged(server, metrics="factual_correctness,noise_sensitivity", judge_steps=False)
+    (view,) = [view for view in result.data.worst if view.id == "q1"]
+    why = {score.metric: {reason for _, _, reason in score.verdicts} for score in view.scores}
+    assert why["factual_correctness"] == {"claim of the answer; overlap", "claim of the reference; overlap"}
+    assert any("in an irrelevant context; overlap. Supported by passage" in reason for reason in why["noise_sensitivity"])
 
 
 def test_an_answer_counts_as_right_where_the_judge_says_so() -> None:

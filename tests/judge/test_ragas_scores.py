@@ -297,7 +297,7 @@ def test_noise_says_which_statement_came_from_where() -> None:
     assert [(v.value, v.flags) for v in judgement.verdicts] == [
         (0, ("right", "in a relevant context")), (1, ("wrong", "in a relevant context")),
         (0, ("wrong", "in an irrelevant context"))]
-    assert "Supported by passage 2, 3." in judgement.verdicts[2].reason
+    assert "Supported by passage 2, 3" in judgement.verdicts[2].reason
     assert judgement.n_calls == 2 + 2 * 3 + 1
 
 
