@@ -149,7 +149,8 @@ def test_the_report_says_whose_a_claim_is() -> None:
     (view,) = [view for view in result.data.worst if view.id == "q1"]
     why = {score.metric: {reason for _, _, reason in score.verdicts} for score in view.scores}
     assert why["factual_correctness"] == {"claim of the answer; overlap", "claim of the reference; overlap"}
-    assert any("in an irrelevant context; overlap. Supported by passage" in reason for reason in why["noise_sensitivity"])
+    told = "in an irrelevant context; overlap. Supported by passage"
+    assert any(told in reason for reason in why["noise_sensitivity"])
 
 
 def test_an_answer_counts_as_right_where_the_judge_says_so() -> None:
