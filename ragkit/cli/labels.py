@@ -93,7 +93,7 @@ def sample(
 def import_sheet(
     sheet: Annotated[Path, typer.Argument(metavar="SHEET.csv", help="A filled-in sheet of ragkit labels sample.")],
     run_folder: Annotated[
-        Path | None, typer.Argument(metavar="[RUN_DIR]", help="The run that it was drawn from: its report is made "
+        Path | None, typer.Argument(metavar="RUN_DIR", help="The run that it was drawn from: its report is made "
                                     "again.")
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="A JSON Lines file to add the labels to instead.")] = None,

@@ -50,7 +50,8 @@ def test_all_three_show_the_corrected_mean_beside_the_judges_own() -> None:
     for text in (render_html(data), render_markdown(data), terminal(data)):
         flat = " ".join(text.split())
         for shown in ("0.700", "0.550–0.850", "0.875", "29 / 1,200, not known how drawn",
-                      "nothing is known of the draw", "kappa 0.400", "AUROC undefined (the labels are all of one class)", "0.1: 61 more labels",
+                      "nothing is known of the draw", "kappa 0.400",
+                      "AUROC undefined (the labels are all of one class)", "0.1: 61 more labels",
                       "0.05: enough labels", "0.02: at least 4,268 questions", "+0.053", "-0.010 to 0.116", "60 / 120"):
             assert shown in flat or shown.replace("-", "\\-") in flat, shown
 
