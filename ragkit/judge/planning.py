@@ -182,8 +182,10 @@ def _things(given: Any) -> list[str]:
         if not isinstance(given.get("statements"), list):
             text = next((given[name] for name in _TEXTS if isinstance(given.get(name), str)), "")
             return sentences(text) or [text]
-        given = given["statements"]
-    return [str(thing) for thing in given] if isinstance(given, list) else [_STATEMENT]
+        return [str(thing) for thing in given["statements"]]
+    if isinstance(given, list):  # texts to translate: prompts with other examples are other prompts
+        return [f"{thing} ~" for thing in given]
+    return [_STATEMENT]
 
 
 def _input(prompt: str) -> Any:

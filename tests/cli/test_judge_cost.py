@@ -197,3 +197,17 @@ def test_a_judge_that_cannot_be_opened_is_planned_all_the_same(folder: Path) -> 
     assert done.code == 0 and "the judge could not be opened" in done.out and "judge calls: at most" in done.out
     done = command("run", "experiment.yaml", "--variant", "two", "--dry-run")
     assert "judge calls: 0 (no judge" in done.out
+
+
+def test_one_store_serves_many_runs_and_other_prompts_are_other_questions(folder: Path) -> None:
+    command("run", "experiment.yaml", "--variant", "three")
+    score = ("score", "runs/three/trajectories.jsonl", "--dataset", "data", "--store", "shared.sqlite", "-m",
+             "context_recall")
+    with OpenAIServer() as server:
+        assert judged(server, *score, "--out", "a").code == 0 and server.calls
+        asked = len(server.calls)
+        assert judged(server, *score, "--out", "b").code == 0 and len(server.calls) == asked
+        assert not (folder / "a" / "judgements.sqlite").exists() and (folder / "shared.sqlite").exists()
+        german = planned(server, *score, "--out", "c", "--judge-language", "german")
+        assert german["metrics"]["context_recall"]["calls"] == asked, "the prompts in German were never sent"
+        assert german["metrics"]["adapting prompts"]["calls"] > 0 and not (folder / "prompts").exists()
