@@ -145,8 +145,12 @@ def _plan(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, ke
 
     options = opened.options(variant) | keywords
     found = variant.experiment.pipeline
-    shape = Shape() if found is None else Shape(
-        found.k, 1 if found.agent.kind == "none" else found.agent.max_steps, found.context_k, found.chunking.size, True)
+    shape = Shape()
+    if found is not None:
+        lists = 2 if found.retriever == "hybrid" else 1
+        deep = lists == 2 or found.reranker is not None  # else one list of k is all that is retrieved
+        shape = Shape(found.k, 1 if found.agent.kind == "none" else found.agent.max_steps, found.context_k,
+                      found.chunking.size, known=True, beneath=lists * max(found.candidates, found.k) if deep else 0)
     plan = run_async(plan_run(opened.source, shape, metrics=metrics, out=variant.out, **options))
     documents = {"documents to index": len(opened.data.corpus or {})} if found is not None else {}
     return replace(plan, counts={**plan.counts, **documents})

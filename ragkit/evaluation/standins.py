@@ -19,8 +19,10 @@ _ANSWER = "This is a sentence of an answer. "
 class Shape:
     """What a run is expected to find for a question: passages a step, steps at most, passages in the context.
 
-    `chunk` is their length in characters where the pipeline sets it; `known` says that a pipeline's settings set the
-    numbers, so that they are the most there can be; else they are a guess.
+    `beneath` is how many passages the stages under a step's list hold together (candidates of a re-ranker, the lists
+    of a fusion): a judge of relevance grades them, too. `chunk` is a passage's length in characters where the pipeline
+    sets it; `known` says that a pipeline's settings set the numbers, so that they are the most there can be; else they
+    are a guess.
     """
 
     k: int = 5
@@ -28,6 +30,7 @@ class Shape:
     context_k: int | None = None
     chunk: int | None = None
     known: bool = False
+    beneath: int = 0
 
     @property
     def context(self) -> int:
@@ -56,7 +59,9 @@ def _trajectory(question: Question, repeat: int, shape: Shape, length: int) -> T
         names = [f"{question.id} {repeat} {first + place}" for place in range(count)]
         return tuple(Passage(f"stand-in {name}", (f"{name} " + "passage " * length)[:length]) for name in names)
 
-    steps = tuple(Step(index, (Retrieval("retrieve", question.text, passages(shape.k, index * shape.k)),))
+    width = max(shape.k, shape.beneath)
+    steps = tuple(Step(index, (Retrieval("retrieve", question.text, passages(shape.k, index * width)),
+                               Retrieval("retrieve", question.text, passages(width, index * width))))
                   for index in range(shape.steps))
     given = max((len(text) for text in question.answers[:1]), default=0)
     answer = f"{question.id} {repeat}: " + _ANSWER * max(2, round(given / len(_ANSWER)))

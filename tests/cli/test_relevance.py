@@ -105,3 +105,18 @@ def test_without_a_judge_or_with_another_word_it_is_refused(folder: Path) -> Non
     where = ("score", "trajectories.jsonl", "--dataset", "data", "--out", "x")
     assert "expected 'judge'" in command(*where, "--relevance", "people").error
     assert "--per-step-query: needs a judge" in command(*where, "--per-step-query").error
+
+
+def test_a_plan_bounds_the_candidates_beneath_a_fusion_too(folder: Path) -> None:
+    pipeline = "{retriever: hybrid, embedding: wordllama, k: 1, candidates: 2}"
+    (folder / "experiment.yaml").write_text(
+        f"dataset: data\nout: runs\nrelevance: judge\nmetrics: [mrr]\npipeline: {pipeline}\n", encoding="utf-8")
+    with OpenAIServer(relevance_judge) as server:
+        judge = ("--judge", "test-model", "--judge-url", server.url)
+        plan = json.loads(command("run", "experiment.yaml", *judge, "--dry-run", "--json").out)
+        assert not server.calls
+        command("run", "experiment.yaml", *judge)
+        asked = len(server.calls)
+    [bound] = plan if isinstance(plan, list) else [plan]
+    assert bound["metrics"]["relevance"]["calls"] == 2 * 2, "two lists of two candidates, none in common"
+    assert 1 + 2 <= asked <= bound["total"]["calls"], "more than the one passage that the answer was written from"
