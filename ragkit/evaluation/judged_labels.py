@@ -1,17 +1,16 @@
 """Score rows from judged labels: grades for rank metrics, statements of the reference answer for recall and over steps.
 
-A pair that was not judged is no 0. Where a score depends on it, the score is failed (undefined where there was no text
-to judge); it is given where the best and the worst that the judge could have said come to the same.
+A pair that was not judged is no 0: what becomes of a score that depends on one is in judged_bounds.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isclose
 from typing import Final
 
 from ragkit.evaluation.funnel import evidence_complete
+from ragkit.evaluation.judged_bounds import Unjudged
 from ragkit.evaluation.judged_rows import NO_JUDGE
 from ragkit.evaluation.relevance import NO_TEXT, JudgedLabels
 from ragkit.evaluation.score import evidence_path, placed_rows
@@ -22,6 +21,7 @@ from ragkit.metrics.ranking import NO_CUT, NO_ORDER, RankedIds, build_batch, sco
 from ragkit.metrics.registry import Metric
 from ragkit.metrics.trajectory import EvidencePath, score_path
 from ragkit.records.judgements import Score
+from ragkit.records.questions import text_id
 from ragkit.records.trajectory import Passage, Trajectory
 
 NO_FULL_R: Final = "judged labels give no full R"
@@ -165,19 +165,27 @@ class JudgedScorer:
                  scored: Callable[[Sequence[int], bool], list[list[Score]]]) -> list[list[Score]]:
         """The scores, but for those that depend on what was not judged; `judged` tells how much was."""
         found = scored(range(len(cases)), False)
-        unsure = [place for place, case in enumerate(cases) if case.missing]
+        pools = {id(case.pool): self._unjudged(case.pool) for case in cases if case.withheld is None}
+        unsure = [place for place, case in enumerate(cases)
+                  if case.missing or (case.withheld is None and pools[id(case.pool)])]
         for place, best in zip(unsure, scored(unsure, True) if unsure else (), strict=True):
             case = cases[place]
-            found[place] = [low if metric.definition.name == "judged" else
-                            _sure(low, high, case.missing, len(case.names))
+            unjudged = Unjudged(case.missing, len(case.names), pools.get(id(case.pool), {}))
+            found[place] = [unjudged.sure(metric.name, low, high)
                             for metric, low, high in zip(metrics, found[place], best, strict=True)]
         return found
+
+    def _unjudged(self, pool: Pool | None) -> dict[str, str]:
+        """Why texts of a pool have no grade, by their hashes."""
+        texts = map(text_id, pool.asked.passages) if pool is not None else ()
+        return {text: reason for text in texts if pool is not None and (reason := pool.reason(text)) is not None}
 
     def _path_scores(self, trajectory: Trajectory, metrics: Sequence[Metric]) -> dict[str, Score | list[Score]]:
         pool, withheld = self._pool(trajectory), self._withheld(trajectory)
         passages = [p for step in trajectory.steps for r in step.retrievals for p in r.passages]
         passages += trajectory.context.passages if trajectory.context is not None else ()
-        missing = {} if withheld else self._missing(pool, passages)
+        unjudged = Unjudged({} if withheld else self._missing(pool, passages),
+                            len({*map(self._labels.names.name, passages)}), {} if withheld else self._unjudged(pool))
         found: dict[str, Score | list[Score]] = {}
         groups: dict[float | None, list[Metric]] = {}
         for metric in metrics:
@@ -190,11 +198,10 @@ class JudgedScorer:
                 found[metric.name] = [undefined] * len(trajectory.steps) if metric.definition.series else undefined
         for least, own in groups.items():
             low, high = (score_path(self._stated_path(trajectory, best) if least is None else
-                                    self._graded_path(trajectory, best, least), own) if not best or missing else {}
+                                    self._graded_path(trajectory, best, least), own) if not best or unjudged else {}
                          for best in (False, True))
             for name, score in low.items():
-                found[name] = _sure_path(score, high[name], missing, len({*map(self._labels.names.name, passages)})
-                                         ) if missing else score
+                found[name] = unjudged.sure_path(name, score, high[name]) if unjudged else score
         return {metric.name: found[metric.name] for metric in metrics}
 
     def _outcome_path(self, trajectory: Trajectory) -> EvidencePath:
@@ -274,21 +281,3 @@ def _units(pool: Pool | None) -> list[str]:
 def _least(metric: Metric, level: float) -> float:
     """The grade from which a passage gains something."""
     return 1e-9 if metric.definition.name in _BY_GAIN else level
-
-
-def _sure_path(low: Score | list[Score], high: Score | list[Score], missing: Mapping[str, str],
-               count: int) -> Score | list[Score]:
-    if isinstance(low, Score) or isinstance(high, Score):
-        assert isinstance(low, Score) and isinstance(high, Score), "a metric has one score, or one a step"
-        return _sure(low, high, missing, count)
-    return [_sure(before, after, missing, count) for before, after in zip(low, high, strict=True)]
-
-
-def _sure(low: Score, high: Score, missing: Mapping[str, str], count: int) -> Score:
-    same = low.status == high.status and (low.value is None or isclose(low.value, high.value or 0.0, abs_tol=1e-12))
-    if same:
-        return low
-    reasons = [reason for reason in missing.values() if reason != NO_TEXT]
-    if not reasons:
-        return Score.undefined(f"{len(missing)} of {count} passages have {NO_TEXT}")
-    return Score.failed(f"{len(missing)} of {count} passages not judged: {reasons[0]}")

@@ -153,6 +153,12 @@ class Asker:
             except TimeoutError as error:
                 self.ledger.settle(ticket, request.size, None)
                 raise TransientError(f"no answer within {self.settings.timeout:g} s", timed_out=True) from error
+            except TransientError as error:
+                if error.answered or error.unreachable:
+                    self.ledger.free(ticket)
+                else:  # lost on the way: a budget must hold even where it was worked on
+                    self.ledger.settle(ticket, request.size, None)
+                raise
             except BaseException:
                 self.ledger.free(ticket)
                 raise

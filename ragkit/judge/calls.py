@@ -98,10 +98,12 @@ class Backend(Protocol):
 class TransientError(Exception):
     """A failure that another try may mend: a server error, a lost connection, a time-out."""
 
-    def __init__(self, reason: str, *, unreachable: bool = False, timed_out: bool = False) -> None:
+    def __init__(self, reason: str, *, unreachable: bool = False, timed_out: bool = False,
+                 answered: bool = True) -> None:
         super().__init__(reason)
         self.unreachable = unreachable
         self.timed_out = timed_out
+        self.answered = answered  # False: the request may have been worked on, and paid, without a reply
 
 
 class RateLimitError(Exception):

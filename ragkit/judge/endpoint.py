@@ -243,11 +243,13 @@ class OpenAIConnection:
             return JudgeError(f"judge: {self.endpoint.url!r} is no URL; expected http://host:port/v1")
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             return TransientError(f"cannot reach {where}: {_one_line(error)}", unreachable=True)
-        return TransientError(f"the connection to {where} was lost: {_one_line(error)}")
+        return TransientError(f"the connection to {where} was lost: {_one_line(error)}", answered=False)
 
     def _redacted(self, text: str) -> str:
-        """Some servers repeat the key that they refuse. A short one ("none") is no secret, but may be a word."""
-        return text.replace(self.key, "***") if len(self.key) >= _SHORTEST_SECRET else text
+        """Some servers repeat the key that they refuse, or a header. A short one ("none") is no secret, but a word."""
+        for secret in (self.key, *self.endpoint.settings.headers.values()):
+            text = text.replace(secret, "***") if len(secret) >= _SHORTEST_SECRET else text
+        return text
 
 
 async def served_model(url: str, settings: JudgeSettings) -> str:

@@ -145,7 +145,8 @@ class Ledger:
         if reply.tokens_in is None or reply.tokens_out is None:
             self._sums.unmeasured += 1
         tokens_in = guess_tokens(size) if reply.tokens_in is None else reply.tokens_in
-        tokens_out = guess_tokens(len(reply.text)) if reply.tokens_out is None else reply.tokens_out
+        length = len(reply.text.encode("utf-8", "replace"))
+        tokens_out = guess_tokens(length) if reply.tokens_out is None else reply.tokens_out
         self._sums.tokens_in += round(tokens_in)
         self._sums.tokens_out += round(tokens_out)
         self._settled(ticket, self.cost(tokens_in, tokens_out))

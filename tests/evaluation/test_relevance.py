@@ -145,8 +145,10 @@ def test_a_pair_that_failed_is_no_zero() -> None:
 
     made, _ = judged([TWO_STEPS], reply=reply)
     first, second, end = values(made, "q1", "0"), values(made, "q1", "1"), values(made, "q1")
-    rank = ("hit@1", "recall", "recall@1", "allhit", "mrr", "map", "ndcg@5", "precision@2", "survival")
+    rank = ("hit@1", "recall", "recall@1", "allhit", "mrr", "precision@2")
     assert not any("failed" in str(end[name]) for name in rank), "what failed does not stand in the final list"
+    assert all(str(end[name]).startswith("failed") for name in ("map", "ndcg@5", "survival")), (
+        "an ideal, and what was found and dropped, may hold it")
     assert str(end["steps_to_evidence"]).startswith("failed"), "it might have carried everything at step 0"
     assert str(first["mrr"]).startswith("failed: 1 of 2 passages not judged: unusable reply")
     assert (first["hit@1"], first["recall@1"]) == (0, 0.5), "these do not depend on it"
@@ -302,3 +304,17 @@ def test_labels_by_a_judge_need_a_judge() -> None:
         score([TWO_STEPS], Dataset((MAKER,)), metrics="recall", relevance="people")
     made = score([TWO_STEPS], Dataset((MAKER,)), metrics="query_ndcg@3")
     assert made.summary["per_step"]["0"]["query_ndcg@3"]["reasons"] == {"needs a judge": 1}
+
+
+def test_what_is_divided_by_an_ideal_is_failed_beside_unjudged_passages() -> None:
+    """Neither the worst nor the best grades bound them: a relevant one first, then one at rank 3 gives less than both."""
+    from ragkit.evaluation.judged_bounds import Unjudged
+    from ragkit.records.judgements import Score
+
+    one, none = Score.scored(1), Score.scored(0)
+    own, elsewhere = Unjudged({"u1": "refused", "u2": "refused"}, 3, {}), Unjudged({}, 2, {"sha1:u": "refused"})
+    assert [own.sure(name, one, one).status for name in ("map", "ndcg@3", "mrr", "hit@1")] == [
+        "failed", "failed", "scored", "scored"]
+    assert [elsewhere.sure(name, one, one).status for name in ("map", "ndcg@3", "precision@2")] == [
+        "failed", "failed", "scored"]
+    assert own.sure("rerank_lift", none, none).status == "failed"
