@@ -307,7 +307,7 @@ def test_labels_by_a_judge_need_a_judge() -> None:
 
 
 def test_what_is_divided_by_an_ideal_is_failed_beside_unjudged_passages() -> None:
-    """Neither the worst nor the best grades bound them: a relevant one first, then one at rank 3 gives less than both."""
+    """Neither the worst nor the best grades bound them: relevant at ranks 1 and 3 gives less than both."""
     from ragkit.evaluation.judged_bounds import Unjudged
     from ragkit.records.judgements import Score
 
