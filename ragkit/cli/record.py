@@ -23,6 +23,7 @@ def record(
     from ragkit.evaluation.evaluate import run_async
     from ragkit.evaluation.options import options_of
     from ragkit.evaluation.record import record as ask
+    from ragkit.evaluation.record import unfinished
     from ragkit.evaluation.session import Session
     from ragkit.pipeline.build import PartCache
 
@@ -36,7 +37,7 @@ def record(
             advance = bar(f"{variant.name}: asking", len(asked.questions) * options.repeats)
             path = variant.out / "trajectories.jsonl"
             system = App(app, options.to_input, options.to_answer)
-            with session.working():
+            with session.working(unfinished(asked.questions, settings, path)):
                 done = run_async(ask(system, asked.questions, settings, path, advance))
         errors = [trajectory for trajectory in done if trajectory.error is not None]
         failed += len(errors)

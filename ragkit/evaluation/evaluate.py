@@ -51,9 +51,10 @@ async def aevaluate(
     settings = session.record_settings()
     path = session.folder.trajectories if session.folder is not None else None
     async with session.judging(judge) as gateway:
-        if gateway is not None and unfinished(asked.questions, settings, path):
+        asks = unfinished(asked.questions, settings, path)
+        if gateway is not None and asks:
             await gateway.check()  # before the app is asked for nothing
-        with session.working():
+        with session.working(asks):
             trajectories = await record(system, asked.questions, settings, path, chosen.on_recorded)
             more = {"fingerprints": getattr(app, "fingerprints", None), "app_notes": list(getattr(app, "notes", ()))}
             return await session.finish(plan, trajectories, gateway, getattr(app, "passages", None), more)

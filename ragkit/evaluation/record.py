@@ -65,7 +65,7 @@ async def record(
         for question, repeat in todo:
             group.create_task(one(question, repeat))
     trajectories = [finished[question.id, repeat] for question, repeat in wanted]
-    if path is not None:
+    if path is not None and todo:
         write_trajectories(path, trajectories, settings.include_text)
     return trajectories
 

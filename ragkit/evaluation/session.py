@@ -58,6 +58,7 @@ class Session:
         self._earlier: EarlierJudge | None = None
         self.thresholds: tuple[Threshold, ...] = ()
         self._source = source
+        self._written = False
         self._environment = {**environment(), **({"started": self.known["started"]} if "started" in self.known else {})}
 
     @classmethod
@@ -79,14 +80,26 @@ class Session:
         return RecordSettings(o.repeats, o.concurrency, o.timeout, o.retries, o.include_text)
 
     @contextmanager
-    def working(self) -> Iterator[None]:
-        """From here on the folder is no finished run until `finish` says so, and no second run may write into it."""
+    def working(self, asks: bool = False) -> Iterator[None]:
+        """From here on the folder is no finished run until `finish` says so, and no second run may write into it.
+
+        `asks`: the app is asked, and what it does is written at once. Where nothing was written (the judge does not
+        answer, say) run.json is in the end what it was before.
+        """
         if self.folder is None:
             yield
             return
         with self.folder.locked():
+            before = self.folder.known(self.config)
+            self._written = asks
             self.folder.write_run({**self._environment, **self.known, "config": self.config, "state": RUNNING})
-            yield
+            try:
+                yield
+            finally:
+                if not self._written and before:
+                    self.folder.write_run(before)
+                elif not self._written:
+                    self.folder.run.unlink()
 
     def plan(self, data: Dataset, metrics: str | Sequence[str] | None) -> Plan:
         """What to measure: what was asked for, after what the folder holds already."""
@@ -179,6 +192,9 @@ class Session:
         plan = replace(plan, labels=self.labels, earlier=self._earlier)
         evaluation = await assemble(plan, trajectories, gateway, run, gold, self.options.on_judged)
         if self.folder is not None:
+            self._written = True
+            if self._keeps_data:
+                write_folder(self.folder.path / "dataset", self.data)
             if self.labels:
                 write_human_labels(self.folder.labels, self.labels, self.options.include_text)
             evaluation.save(self.folder, self.options.include_text)
@@ -191,10 +207,12 @@ class Session:
         if isinstance(self._source, (str, Path)):
             path = Path(self._source)
             return {**where, "path": str(path.resolve()) if path.exists() else str(path)}
-        if self.folder is None or not self.options.include_text:
-            return None
-        write_folder(self.folder.path / "dataset", self.data)
-        return {**where, "path": "dataset", "columns": {}}
+        return {**where, "path": "dataset", "columns": {}} if self._keeps_data else None
+
+    @property
+    def _keeps_data(self) -> bool:
+        in_memory = not isinstance(self._source, (str, Path))
+        return in_memory and self.folder is not None and self.options.include_text
 
 
 def open_dataset(source: Any, options: Options) -> Dataset:

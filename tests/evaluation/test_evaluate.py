@@ -476,6 +476,31 @@ def test_the_judge_is_tried_before_the_app_is_asked(tmp_path: Path) -> None:
         ragkit.evaluate(never, ROWS, judge="m", judge_url=server.url)
 
 
+def test_a_run_that_fails_before_it_writes_leaves_the_folder_finished(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def counted(question: str) -> str:
+        asked.append(question)
+        return app(question)
+
+    first = ragkit.evaluate(counted, ROWS, out=tmp_path / "asked", metrics="recall")
+    ragkit.score(first.trajectories, ROWS, out=tmp_path / "scored", metrics="recall")
+    before = {path: path.read_bytes() for path in tmp_path.glob("*/*.*") if path.suffix != ".sqlite"}
+    dead: dict[str, Any] = {"judge": "m", "judge_url": "http://127.0.0.1:9/v1", "metrics": "faithfulness",
+                            "judge_settings": JudgeSettings(backoff=0.01)}
+    mended = [{**ROWS[0], "gold_ids": "d1;d9"}, *ROWS[1:]]
+    for rows in (ROWS, mended):
+        with pytest.raises(JudgeError):
+            ragkit.evaluate(counted, rows, out=tmp_path / "asked", **dead)
+        for folder in ("scored", "new"):
+            with pytest.raises(JudgeError):
+                ragkit.score(first.trajectories, rows, out=tmp_path / folder, **dead)
+    assert {path: path.read_bytes() for path in before} == before and len(asked) == 4
+    for folder in ("asked", "scored"):
+        assert asyncio.run(ragkit.areport(tmp_path / folder)).summary["metrics"]["recall"]["mean"] == 1.0
+    assert not (tmp_path / "new" / "run.json").exists()
+
+
 def test_a_judge_may_be_named_by_its_address_alone() -> None:
     with OpenAIServer(models=["only-one"]) as server:
         for address in (server.url, f"{server.url}#other-one"):
