@@ -20,6 +20,7 @@ WeightsName = Literal["quadratic", "linear", "none"]
 
 
 def agreement(
+    context: typer.Context,
     labels: Annotated[Path, typer.Argument(help="Labelled rows: JSON Lines, CSV, TSV, JSON or Parquet.")],
     judge: Annotated[
         str | None, typer.Option("--judge", help="Who judges the rows: provider:model, or offline (word overlap).")
@@ -55,8 +56,8 @@ def agreement(
         str | None, typer.Option("--scored-by", help="The judge that gave the scores of --column, for --calibrate.")
     ] = None,
     judge_embeddings: common.Embeddings = None,
-    key_variable: common.KeyVariable = None,
-    judge_option: common.JudgeOption = None,
+    judge_key_variable: common.KeyVariable = None,
+    judge_options: common.JudgeOption = None,
     judge_language: common.Language = None,
     store: common.Store = None,
     budget: common.Budget = None,
@@ -85,11 +86,8 @@ def agreement(
     humans = rows.humans([part for name in human or () for part in name.split(",") if part], positive or ())
     judges = [rows.ratings(name) for name in
               rows.matching([name for name in column or () if "=" not in name], [one.name for one in humans])]
-    settings = common.judge_settings(
-        options=judge_option, language=judge_language, embeddings=judge_embeddings, key_variable=key_variable,
-        budget=budget, max_calls=max_calls, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
-        store=store or labels.with_name(f"{labels.name.split('.')[0]}.judgements.sqlite"),
-    )
+    store = store or labels.with_name(f"{labels.name.split('.')[0]}.judgements.sqlite")
+    settings = common.judge_settings(**{**common.judge_flags(context), "store": store})
     if dry_run:
         common.say(_plan(rows, judge, judge_url, metric, settings))
         return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ragkit.evaluation.result import Evaluation
     from ragkit.judge.settings import JudgeSettings
 
-__all__ = ["PARTIAL", "complain", "finish", "import_modules", "judge_settings", "progress", "say", "show"]
+__all__ = ["PARTIAL", "complain", "finish", "import_modules", "judge_flags", "judge_settings", "progress", "say", "show"]
 
 Metrics = Annotated[
     list[str] | None,
@@ -71,12 +71,16 @@ Rejudge = Annotated[
     int | None, typer.Option("--rejudge", metavar="N", min=1, help="Go on in a folder that another judge judged: "
                              "first so many questions are asked of both, and the offset is told.")
 ]
-Store = Annotated[Path | None, typer.Option("--store", help="The judgement store; by default in the run folder.")]
+Store = Annotated[
+    Path | None, typer.Option("--store", path_type=Path, help="The judgement store; by default in the run folder.")
+]
 Price = Annotated[
     str | None, typer.Option("--price", metavar="IN,OUT", help="What the judge costs per million tokens, such as "
                              "0.25,2. By default as far as a small table knows.")
 ]
-Prices = Annotated[Path | None, typer.Option("--prices", help="A file of prices that goes before that table.")]
+Prices = Annotated[
+    Path | None, typer.Option("--prices", path_type=Path, help="A file of prices that goes before that table.")
+]
 Budget = Annotated[float | None, typer.Option("--budget", min=0, help="Most money the judge may cost.")]
 MaxCalls = Annotated[int | None, typer.Option("--max-calls", min=0, help="Most calls of the judge.")]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, help="Judge calls at a time (16).")]
@@ -90,6 +94,20 @@ Imports = Annotated[
     list[str] | None, typer.Option("--import", help="A module of yours that declares metrics (repeatable).")
 ]
 Variant = Annotated[str | None, typer.Option("--variant", help="Name of the variant; by default the folder's name.")]
+
+
+def judge_flags(context: typer.Context) -> dict[str, Any]:
+    """What the flags of a verb say about its judge, as `judge_settings` takes it.
+
+    They are the verb's parameters of the settings' names, with or without judge_ before it; nothing else reads them.
+    """
+    from dataclasses import fields
+
+    from ragkit.judge.settings import JudgeSettings
+
+    known = {"options", *(entry.name for entry in fields(JudgeSettings))}
+    given = {name.removeprefix("judge_"): value for name, value in context.params.items()}
+    return {name: value for name, value in given.items() if name in known}
 
 
 def judge_settings(base: JudgeSettings | None = None, options: list[str] | None = None, **flags: Any) -> JudgeSettings:

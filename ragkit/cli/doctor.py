@@ -32,6 +32,7 @@ _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "AZURE_OPENAI_
 
 
 def doctor(
+    context: typer.Context,
     app: Annotated[str | None, typer.Option("--app", help="Ask this app a little: package.module:build.")] = None,
     args: Annotated[str | None, typer.Option("--args", help="Arguments of the app's build function, as JSON.")] = None,
     dataset: Annotated[str | None, typer.Option("--dataset", help="Questions for --app (the sample).")] = None,
@@ -39,7 +40,7 @@ def doctor(
     judge: common.Judge = None,
     judge_url: common.JudgeUrl = None,
     judge_key_variable: common.KeyVariable = None,
-    judge_option: common.JudgeOption = None,
+    judge_options: common.JudgeOption = None,
     seed: common.Seed = None,
 ) -> None:
     """Print what is installed and set, what --app shows when it is asked, and one real reply of --judge."""
@@ -48,7 +49,7 @@ def doctor(
     if app is not None:
         failed = not _app(app, args, dataset, n, seed or 0)
     if judge or judge_url:
-        _judge(judge, judge_url, common.judge_settings(options=judge_option, key_variable=judge_key_variable))
+        _judge(judge, judge_url, common.judge_settings(**common.judge_flags(context)))
     if failed:
         raise typer.Exit(common.PARTIAL)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(
+    context: typer.Context,
     experiment: Annotated[Path, typer.Argument(metavar="EXPERIMENT.yaml", help="Written by `ragkit init`.")],
     out: common.Out = None,
     only: Annotated[str | None, typer.Option("--variant", help="Run this variant alone.")] = None,
@@ -27,7 +28,7 @@ def run(
     judge_url: common.JudgeUrl = None,
     judge_embeddings: common.Embeddings = None,
     judge_key_variable: common.KeyVariable = None,
-    judge_option: common.JudgeOption = None,
+    judge_options: common.JudgeOption = None,
     judge_language: common.Language = None,
     relevance: common.Relevance = None,
     per_step_query: common.PerStepQuery = False,
@@ -58,10 +59,7 @@ def run(
 
     opened = ExperimentRun(experiment, out, limit, seed)
     variants = opened.variants(only)
-    flags = {"embeddings": judge_embeddings, "key_variable": judge_key_variable, "options": judge_option,
-             "language": judge_language,
-             "store": store, "price": price, "prices": prices, "budget": budget, "max_calls": max_calls,
-             "concurrency": concurrency, "timeout": timeout, "rpm": rpm, "tpm": tpm, "frozen": frozen}
+    flags = common.judge_flags(context)
     work = []
     for variant in variants:
         keywords = opened.judge(variant, judge, judge_url, flags) | {

@@ -11,6 +11,7 @@ from ragkit.cli import common
 
 
 def score(
+    context: typer.Context,
     trajectories: Annotated[Path, typer.Argument(help="trajectories.jsonl: what the app did, a line a question.")],
     dataset: Annotated[str, typer.Option("--dataset", help="A folder in BEIR's form, or a CSV or JSON Lines file.")],
     out: Annotated[Path, typer.Option("--out", help="The run folder; an existing one resumes and adds metrics.")],
@@ -19,7 +20,7 @@ def score(
     judge_url: common.JudgeUrl = None,
     judge_embeddings: common.Embeddings = None,
     judge_key_variable: common.KeyVariable = None,
-    judge_option: common.JudgeOption = None,
+    judge_options: common.JudgeOption = None,
     judge_language: common.Language = None,
     relevance: common.Relevance = None,
     per_step_query: common.PerStepQuery = False,
@@ -58,14 +59,8 @@ def score(
     arguments = {"level": level, "limit": limit, "seed": seed or 0, "split": split, "columns": columns(column),
                  "all_questions": all_questions, "variant": variant, "include_text": not no_text,
                  "relevance": relevance, "per_step_query": per_step_query, "judge_steps": judge_steps,
-                 "threshold": threshold,
-                 "labels": labels or (), "rejudge": rejudge}
-    settings = common.judge_settings(
-        embeddings=judge_embeddings, key_variable=judge_key_variable, options=judge_option,
-        language=judge_language,
-        store=store, price=price, prices=prices, budget=budget, max_calls=max_calls, concurrency=concurrency,
-        timeout=timeout, rpm=rpm, tpm=tpm, frozen=frozen,
-    )
+                 "threshold": threshold, "labels": labels or (), "rejudge": rejudge}
+    settings = common.judge_settings(**common.judge_flags(context))
     if dry_run:
         from ragkit.cli.plan import print_plans
         from ragkit.evaluation.plan import plan_scoring
