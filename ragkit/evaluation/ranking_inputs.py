@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AnySet
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ def read_rankings(rankings: Any, ties: Ties = "id", float32: bool = False) -> Li
         pairs = list(_pairs(rankings))
         questions, given = [question for question, _ in pairs], [one for _, one in pairs]
     _require_text(questions, "a question's id")
-    if set(map(type, given)) == {list} and set(map(type, map(itemgetter(0), filter(None, given)))).isdisjoint(_PAIRS):
+    if set(map(type, given)) == {list} and {type(one[0]) for one in given if one}.isdisjoint(_PAIRS):
         return Lists(questions, given)  # most calls; an id of another type is told by the kernel
     return _of_any(questions, given, ties, float32)
 
@@ -203,7 +202,7 @@ def _values(frame: Any, column: Any, kind: str) -> list[Any]:
 
 def _require_text(values: Iterable[Any], what: str) -> None:
     """Ids are strings: an int that a reader made of "007" must not pass."""
-    given = list(values)
+    given = values if isinstance(values, list) else list(values)
     if not _all_text(given):
         wrong = next(value for value in given if not isinstance(value, str))
         raise DataError(f"{what} must be a string, got {shown(wrong)} ({type(wrong).__name__}): make ids text when "
@@ -211,7 +210,8 @@ def _require_text(values: Iterable[Any], what: str) -> None:
 
 
 def _all_text(values: Iterable[Any]) -> bool:
-    return all(issubclass(kind, str) for kind in set(map(type, values)))
+    kinds = set(map(type, values))
+    return kinds == {str} or all(issubclass(kind, str) for kind in kinds)
 
 
 def _numbers(lists: list[_Scored]) -> NDArray[np.float64]:

@@ -74,7 +74,7 @@ def score_rankings(
     values = score_arrays(batch, asked)
     if trec:
         values = np.column_stack([trec_values(column, metric) for column, metric in zip(values.T, asked, strict=True)])
-    frame = pd.DataFrame(values, columns=[metric.name for metric in asked],
+    frame = pd.DataFrame(values, columns=pd.Index([metric.name for metric in asked], dtype=object), copy=False,
                          index=pd.Index(rows.questions, name="question_id", dtype=object))
     frame.attrs["notes"] = _notes(lists, labels, batch, rows.questions)
     return frame

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from operator import methodcaller
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -24,7 +22,6 @@ __all__ = ["Bools", "Floats", "Ints", "RankBatch", "RankedIds", "batch_of_lists"
 MOST_GRADE: Final = 1e300  # sums of grades beyond it may overflow
 UNLABELLED: Final = "unlabelled"
 _LONG: Final = 1024  # labels times ids, from which a table of a list's places costs less than a search for each label
-_VALUES: Final = methodcaller("values")
 _NO_ROW: Final[Mapping[str, float]] = {}
 
 
@@ -82,32 +79,34 @@ def batch_of_lists(names: Iterable[str], lists: Iterable[Sequence[str]], qrels: 
     [3]
     """
     check_level(level)
-    names, lists = list(names), [ids if type(ids) is list else list(ids) for ids in lists]
-    labels = {name: row or _NO_ROW for name, row in zip(names, map(qrels.get, names), strict=True)}
+    names, lists = list(names), list(lists)
+    if set(map(type, lists)) != {list}:
+        lists = [list(ids) for ids in lists]
+    labels = {name: qrels.get(name) or _NO_ROW for name in names}
     rows = [*labels.values()] if len(labels) == len(names) else [labels[name] for name in names]
     try:
-        places, distinct = _places(lists, rows)
+        places, copied = _places(lists, rows)
     except TypeError:
         raise _not_a_string(names, lists, rows) from None
     counts, grades = _grades(labels)
     questions, lengths = _numbers(names, labels), np.fromiter(map(len, lists), np.int64, len(names))
     items = _items(questions, np.array(places, dtype=np.int64), counts, grades)
-    copied = np.flatnonzero(lengths != distinct)
-    if len(copied):
-        items = _with_copies(items, [(ranking, _later_copies(lists[ranking])) for ranking in copied.tolist()])
+    if copied:
+        items = _with_copies(items, [(ranking, _later_copies(lists[ranking])) for ranking in copied])
     return _plain_batch({"lengths": lengths, **items}, questions, counts, grades, level)
 
 
 def _places(lists: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]]) -> tuple[list[int], list[int]]:
     """(of each label of each list's question, the place from 0 where it stands first in the list, -1 where it does not;
-    how many distinct ids each list has). Raises TypeError where an id is no string."""
-    places, distinct = list[int](), list[int]()
-    add, count, join = places.append, distinct.append, "".join
-    for ids, row in zip(lists, rows, strict=True):
+    the lists that hold an id twice). Raises TypeError where an id is no string."""
+    places, copied = list[int](), list[int]()
+    add, join = places.append, "".join
+    for number, (ids, row) in enumerate(zip(lists, rows, strict=True)):
         join(ids)  # the cheapest look at the types of all ids
-        known = set(ids)
-        count(len(known))
-        if len(row) * len(ids) < _LONG:
+        known, length = set(ids), len(ids)
+        if len(known) < length:
+            copied.append(number)
+        if len(row) * length < _LONG:
             for document in row:
                 if document in known:
                     add(ids.index(document))
@@ -116,10 +115,10 @@ def _places(lists: Sequence[Sequence[str]], rows: Sequence[Mapping[str, float]])
                 else:
                     raise TypeError
         else:
-            first = dict(zip(reversed(ids), range(len(ids) - 1, -1, -1), strict=True))
+            first = dict(zip(reversed(ids), range(length - 1, -1, -1), strict=True))
             join(row)
             places.extend([first.get(document, -1) for document in row])
-    return places, distinct
+    return places, copied
 
 
 def batch_of_run(run: JudgedRun, qrels: Qrels, *, level: float = 1.0) -> RankBatch:
@@ -195,7 +194,7 @@ def _numbers(names: Sequence[str], labels: Mapping[str, object]) -> Ints:
 def _grades(labels: Mapping[str, Mapping[str, float]]) -> tuple[Ints, Floats]:
     """How many grades each question has, and the grades of all of them."""
     counts = np.fromiter(map(len, labels.values()), np.int64, len(labels))
-    grades = _floats(chain.from_iterable(map(_VALUES, labels.values())), int(counts.sum()))
+    grades = _floats([grade for row in labels.values() for grade in row.values()], int(counts.sum()))
     if grades is None:
         name, wrong = next((name, row) for name, row in labels.items() if _floats(row.values(), len(row)) is None)
         raise DataError(f"qrels of {name!r}: expected finite grades (of at most {MOST_GRADE:g}), got "
