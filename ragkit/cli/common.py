@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ragkit.evaluation.result import Evaluation
     from ragkit.judge.settings import JudgeSettings
 
-__all__ = ["PARTIAL", "complain", "finish", "import_modules", "judge_flags", "judge_settings", "progress", "say", "show"]
+__all__ = ["PARTIAL", "complain", "finish", "import_modules", "judge_flags", "judge_settings", "progress", "say",
+           "show"]
 
 Metrics = Annotated[
     list[str] | None,

@@ -27,7 +27,7 @@ from ragkit.judge.estimate import estimate
 from ragkit.judge.gateway import Gateway
 from ragkit.judge.judging import judge_work
 from ragkit.judge.open import PastJudge, judge_at
-from ragkit.judge.planning import BYTES_PER_TOKEN, PlanningGateway, planning_gateway
+from ragkit.judge.planning import BYTES_PER_TOKEN, Asks, PlanningGateway, planning_gateway
 from ragkit.judge.samples import JudgeSample
 from ragkit.judge.verdicts import JudgementBook, judgeable
 from ragkit.metrics.registry import Metric
@@ -39,24 +39,20 @@ TABLE = ("tokens: from a table of what ragas' prompts measure, calls before any 
          "not at hand")
 
 
-@dataclass(frozen=True)
-class MetricPlan:
-    """What one metric takes. `judgements` are wanted, of them `stored` whole; `calls` are to be paid for."""
+@dataclass
+class MetricPlan(Asks):
+    """What one metric takes, with its judgements: those wanted, of them `stored` whole or `undefined`."""
 
     judgements: float = 0
     undefined: float = 0
     stored: float = 0
-    calls: float = 0
-    calls_stored: float = 0
-    calls_shared: float = 0
-    tokens_in: float = 0.0
-    tokens_out: float = 0.0
 
-    def plus(self, other: MetricPlan, times: float = 1.0) -> MetricPlan:
-        return MetricPlan(**{name: value + times * getattr(other, name) for name, value in vars(self).items()})
+    def plus(self, other: Asks, times: float = 1.0) -> MetricPlan:
+        return replace(self, **{name: getattr(self, name) + times * value for name, value in vars(other).items()})
 
     def as_dict(self, cost: Callable[[float, float], float | None]) -> dict[str, Any]:
-        whole = {name: round(value) for name, value in vars(self).items() if not name.startswith("tokens")}
+        counts = ("judgements", "undefined", "stored", "calls", "calls_stored", "calls_shared")
+        whole = {name: round(getattr(self, name)) for name in counts}
         money = cost(self.tokens_in, self.tokens_out)
         return {**whole, "tokens": {"input": round(self.tokens_in), "output": round(self.tokens_out)},
                 "cost": None if money is None else round(money, 4)}
@@ -182,16 +178,14 @@ class _Planner:
             self.basis = f"{COUNTED}{planner.bytes_per_token:.1f} bytes a token ({measured})"
             for name, asks in planner.asks().items():
                 labels = planner.account.by_metric.get(name, Counter())["stored"]  # grades that were stored whole
-                one = MetricPlan(0, 0, 0, asks.calls, asks.stored, asks.shared, asks.tokens_in, asks.tokens_out)
                 if name not in found:
-                    one = replace(one, judgements=asks.calls + asks.stored + asks.shared + labels, stored=labels)
-                found[name] = found.get(name, MetricPlan()).plus(one)
+                    found[name] = MetricPlan(stored=labels, judgements=(
+                        asks.calls + asks.calls_stored + asks.calls_shared + labels))
+                found[name] = found[name].plus(asks)
         except MissingPackageError:
             self.basis = f"{TABLE} ({BYTES_PER_TOKEN:g} bytes a token)"
             for sample, metric in missing:
-                guess = estimate(metric, sample)
-                found[metric.name] = found[metric.name].plus(
-                    MetricPlan(0, 0, 0, guess.calls, 0, 0, guess.tokens_in, guess.tokens_out))
+                found[metric.name] = found[metric.name].plus(estimate(metric, sample))
         for name, one in found.items():
             self.found[name] = self.found.get(name, MetricPlan()).plus(one, times)
 
@@ -205,7 +199,7 @@ def _ready(planner: PlanningGateway, work: Sequence[tuple[JudgeSample, Metric]]
         undefined = ready is not None and ready.n_stored == 0 and ready.score.status == "undefined"
         if ready is None:
             missing.append((sample, metric))
-        one = MetricPlan(1, int(undefined), int(ready is not None and not undefined))
+        one = MetricPlan(judgements=1, undefined=int(undefined), stored=int(ready is not None and not undefined))
         found[metric.name] = found.get(metric.name, MetricPlan()).plus(one)
     return found, missing
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from ragkit.judge.planning import BYTES_PER_TOKEN
+from ragkit.judge.planning import BYTES_PER_TOKEN, Asks
 from ragkit.judge.samples import JudgeSample
 from ragkit.judge.verdicts import READS
 from ragkit.metrics.judged import model_calls
@@ -19,13 +17,7 @@ _PER_CALL = {  # tokens of the fixed part of a prompt, of a reply, and of a repl
 }
 
 
-class Estimate(NamedTuple):
-    calls: int
-    tokens_in: float
-    tokens_out: float
-
-
-def estimate(metric: Metric, sample: JudgeSample) -> Estimate:
+def estimate(metric: Metric, sample: JudgeSample) -> Asks:
     """What one judgement takes, before any call of it is stored or shared.
 
     >>> from ragkit.metrics.registry import parse
@@ -41,5 +33,5 @@ def estimate(metric: Metric, sample: JudgeSample) -> Estimate:
     shown = contexts if metric.definition.calls == "k" else calls * contexts  # one by one, or all each time
     told = sample.reference if metric.name == "context_recall" else sample.answer
     statements = max(1, len(sentences(told or "")))
-    return Estimate(calls, calls * fixed + (calls * sum(read.values()) + shown) / BYTES_PER_TOKEN,
-                    calls * (reply + each * statements))
+    return Asks(calls, tokens_in=calls * fixed + (calls * sum(read.values()) + shown) / BYTES_PER_TOKEN,
+                tokens_out=calls * (reply + each * statements))

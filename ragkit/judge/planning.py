@@ -34,11 +34,11 @@ _STATEMENT = "a statement in one plain sentence of about this length"
 
 @dataclass
 class Asks:
-    """What one metric would ask: `calls` to pay for, `stored` and `shared` ones, and the tokens of those to pay for."""
+    """What one metric would ask: `calls` to pay for, stored and shared ones, and the tokens of those to pay for."""
 
-    calls: int = 0
-    stored: int = 0
-    shared: int = 0
+    calls: float = 0
+    calls_stored: float = 0
+    calls_shared: float = 0
     tokens_in: float = 0.0
     tokens_out: float = 0.0
 
@@ -60,10 +60,10 @@ class PlanningGateway(Gateway):
         key, asks = self.call_key(prompt, schema, replicate), self._asks[metric]
         stored = self._stored(key, prompt, schema, check)
         if stored is not None:
-            asks.stored += 1
+            asks.calls_stored += 1
             return stored
         if key in self._made:
-            asks.shared += 1
+            asks.calls_shared += 1
             return replace(self._made[key], source="pooled")
         data = "1" if schema is None else stand_in(schema, prompt)
         text = json.dumps(data)
