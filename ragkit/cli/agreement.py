@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ragkit.cli import common
+from ragkit.cli.score import columns
 from ragkit.errors import DataError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def agreement(
     from ragkit.judge.agreement import Rules, compare_all
     from ragkit.judge.labelled import read_labelled
 
-    names = {pair.split("=", 1)[0]: pair.split("=", 1)[1] for pair in column or () if "=" in pair}
+    names = columns([pair for pair in column or () if "=" in pair])
     rows = read_labelled(labels, names).of_metric(metric)
     humans = rows.humans([part for name in human or () for part in name.split(",") if part], positive or ())
     judges = [rows.ratings(name) for name in
@@ -120,12 +121,8 @@ def _asked(rows: Labelled, judge: str | None, url: str | None, metric: str | Non
     from ragkit.judge.open import judge_at
 
     async def ask() -> Ratings:
-        gateway = await judge_at(judge, url, settings)
-        try:
-            with common.progress(quiet) as bar:
-                return await judge_ratings(gateway, rows, name, bar("judging", len(rows.rows)))
-        finally:
-            gateway.close()
+        with await judge_at(judge, url, settings) as gateway, common.progress(quiet) as bar:
+            return await judge_ratings(gateway, rows, name, bar("judging", len(rows.rows)))
 
     return run_async(ask())
 
@@ -141,13 +138,10 @@ def _plan(rows: Labelled, judge: str | None, url: str | None, metric: str | None
     name = metric or usual_metric(rows, offline=False)
 
     async def count() -> str:
-        gateway = await judge_at(judge, url, settings)
-        try:
+        with await judge_at(judge, url, settings) as gateway:
             missing, work = missing_judgements(gateway, rows, name)
             return (f"{rows.name}: {len(rows.rows)} rows; {name} by {gateway.name}: {missing} of {work} judgements to "
                     "ask, the others are stored or need none")
-        finally:
-            gateway.close()
 
     return run_async(count())
 

@@ -129,13 +129,10 @@ def _judge(judge: str | None, url: str | None, settings: JudgeSettings) -> None:
     from ragkit.judge.open import judge_at
 
     async def ask() -> tuple[str, dict[str, Any]]:
-        gateway = await judge_at(judge, url, settings)
-        try:
+        with await judge_at(judge, url, settings) as gateway:
             await gateway.check()
             reply = await gateway.complete('Answer with {"verdict": 1}.', _SCHEMA, metric="doctor")
             return reply.text, gateway.ledger
-        finally:
-            gateway.close()
 
     text, ledger = run_async(ask())
     tokens, cost = ledger["tokens"], ledger["cost"]
