@@ -15,11 +15,9 @@ from ragkit.evaluation.apps import App
 from ragkit.evaluation.join import join
 from ragkit.evaluation.options import Options, options_of
 from ragkit.evaluation.record import record, unfinished
-from ragkit.evaluation.reopen import reopen
+from ragkit.evaluation.reopen import past_judge, reopen
 from ragkit.evaluation.result import Evaluation, Plan, assemble
 from ragkit.evaluation.session import Session
-from ragkit.judge.open import reopen_judge
-from ragkit.judge.settings import JudgeSettings
 from ragkit.records.files import read_trajectories, trajectory_to_json
 from ragkit.records.trajectory import Trajectory
 
@@ -106,15 +104,10 @@ async def areport(run_folder: str | Path) -> Evaluation:
     """Build the report of a run folder again, from its files: asks neither the app nor the judge."""
     past = reopen(run_folder)
     run = past.run
-    judge = run["judge"]
-    gateway = None
-    if judge is not None:
-        gateway = reopen_judge(judge, JudgeSettings(store=Path(run["store"]), embeddings=judge["embeddings"]))
-    try:
+    if run["judge"] is None:
+        return await assemble(past.plan, past.trajectories, None, run, past.gold)
+    with past_judge(run) as gateway:
         return await assemble(past.plan, past.trajectories, gateway, run, past.gold)
-    finally:
-        if gateway is not None:
-            gateway.close()
 
 
 def evaluate(app: Any, dataset: Any, **arguments: Any) -> Evaluation:

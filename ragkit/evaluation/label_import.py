@@ -13,7 +13,6 @@ from ragkit.evaluation.judged_rows import judge_sample
 from ragkit.evaluation.label_report import codes_of
 from ragkit.evaluation.reopen import PastRun, reopen
 from ragkit.evaluation.result import Evaluation
-from ragkit.evaluation.runfolder import RunFolder
 from ragkit.records.files import read_object, write_json
 from ragkit.records.human_labels import HumanLabel, merged, read_human_labels, write_human_labels
 
@@ -56,12 +55,11 @@ def in_a_run(run_folder: Path, labels: Sequence[HumanLabel], annotator: str | No
     made = in_a_file(past.folder.labels, _set_right(past, labels), annotator)
     evaluation = run_async(areport(run_folder))
     summary: dict[str, Any] = {**read_object(past.folder.summary), "corrected": evaluation.summary["corrected"]}
-    shown = replace(evaluation, summary=summary, data=replace(evaluation.data, summary=summary))
-    folder = RunFolder(run_folder)
-    write_json(folder.summary, summary)
-    shown.report(folder.html)
-    shown.report(folder.markdown)
-    return replace(made, evaluation=shown, page=folder.html)
+    shown = evaluation.with_summary(summary)
+    write_json(past.folder.summary, summary)
+    shown.report(past.folder.html)
+    shown.report(past.folder.markdown)
+    return replace(made, evaluation=shown, page=past.folder.html)
 
 
 def _set_right(past: PastRun, labels: Sequence[HumanLabel]) -> list[HumanLabel]:

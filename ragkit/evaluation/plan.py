@@ -19,7 +19,6 @@ from ragkit.evaluation.label_sets import label_run
 from ragkit.evaluation.options import options_of
 from ragkit.evaluation.record import recorded_before
 from ragkit.evaluation.result import Plan
-from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.session import Session
 from ragkit.evaluation.standins import Shape, stand_in_trajectories
 from ragkit.evaluation.units import project
@@ -167,8 +166,7 @@ class _Planner:
     async def _add(self, planner: PlanningGateway, trajectories: Sequence[Trajectory], times: float) -> None:
         plan = self.plan
         joined = join(plan.dataset, trajectories, False)
-        scoring = Scoring(plan.variant, plan.dataset, joined.trajectories, project(plan.dataset, joined.trajectories),
-                          plan.metrics, plan.level, plan.rule, plan.judge_steps)
+        scoring = plan.scoring(joined.trajectories, project(plan.dataset, joined.trajectories))
         work = judgeable(judge_work_of(scoring))
         found, missing = _ready(planner, work)
         try:

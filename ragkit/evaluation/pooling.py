@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from ragkit.evaluation.reopen import past_judge
 from ragkit.evaluation.result import Evaluation, assemble
 from ragkit.evaluation.units import projection_from_json
-from ragkit.judge.open import reopen_judge
-from ragkit.judge.settings import JudgeSettings
 
 
 def pool_fingerprint(evaluation: Evaluation) -> str | None:
@@ -39,14 +37,9 @@ def _can_be(evaluation: Evaluation, stores: Sequence[Path]) -> bool:
 
 async def _again(evaluation: Evaluation, stores: tuple[Path, ...]) -> Evaluation:
     run, plan = evaluation.run, replace(evaluation.plan, stores=stores, earlier=None)
-    judge = run["judge"]
-    settings = JudgeSettings(store=Path(run["store"]), embeddings=judge["embeddings"], language=judge.get("language"))
-    gateway = reopen_judge(judge, settings)
-    try:
+    with past_judge(run) as gateway:
         gold = projection_from_json(run["projection"], plan.dataset)
         made = await assemble(plan, evaluation.trajectories, gateway, run, gold)
-    finally:
-        gateway.close()
-    before: dict[str, Any] = evaluation.summary
+    before = evaluation.summary
     summary = {**before, **made.summary, "judge": before["judge"]}  # what it cost to judge does not change
-    return replace(made, plan=replace(plan, stores=()), summary=summary, data=replace(made.data, summary=summary))
+    return replace(made, plan=replace(plan, stores=())).with_summary(summary)

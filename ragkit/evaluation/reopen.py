@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,10 @@ from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.session import Session
 from ragkit.evaluation.thresholds import kept_thresholds
 from ragkit.evaluation.units import Projection, projection_from_json
+from ragkit.judge.gateway import Gateway
+from ragkit.judge.open import reopen_judge
+from ragkit.judge.settings import JudgeSettings
 from ragkit.records.files import read_trajectories
-from ragkit.records.human_labels import read_human_labels
 from ragkit.records.trajectory import Trajectory
 
 
@@ -33,9 +35,8 @@ class PastRun:
 
     def scoring(self) -> Scoring:
         """What was scored: the trajectories that belong to questions of the data set, against the same gold."""
-        plan = self.plan
-        joined = join(plan.dataset, self.trajectories, plan.all_questions)
-        return Scoring(plan.variant, plan.dataset, joined.trajectories, self.gold, plan.metrics, plan.level, plan.rule)
+        joined = join(self.plan.dataset, self.trajectories, self.plan.all_questions)
+        return self.plan.scoring(joined.trajectories, self.gold)
 
 
 def reopen(run_folder: str | Path) -> PastRun:
@@ -53,7 +54,7 @@ def reopen(run_folder: str | Path) -> PastRun:
     options = Options(
         variant=run["variant"], limit=config["limit"], seed=config["seed"], level=config["level"],
         answer_threshold=config["answer_threshold"], all_questions=config.get("all_questions", False),
-        threshold=kept_thresholds(run),
+        threshold=kept_thresholds(run), labels=folder.labels if folder.labels.exists() else (),
         columns=source["columns"] or None, split=source["split"], relevance="judge" if run.get("relevance") else None,
         judge_steps=run.get("judge_steps", False),
     )
@@ -61,7 +62,11 @@ def reopen(run_folder: str | Path) -> PastRun:
     if session.data.fingerprints() != run["data"]:
         raise DataError(f"{path}: is not the data set that {folder.path} was made with any more; score it again")
     plan = session.plan(session.data.limit(options.limit, options.seed), run["metrics"])
-    labels = read_human_labels(folder.labels) if folder.labels.exists() else []
-    plan = replace(plan, labels=tuple(labels))
     gold = projection_from_json(run["projection"], session.data)
     return PastRun(folder, run, plan, tuple(read_trajectories(folder.trajectories)), gold)
+
+
+def past_judge(run: Mapping[str, Any]) -> Gateway:
+    """The judge of a finished run, as its run.json tells it, over the store that its judgements are in."""
+    judge = run["judge"]
+    return reopen_judge(judge, JudgeSettings(store=Path(run["store"]), embeddings=judge["embeddings"]))

@@ -67,6 +67,11 @@ class Plan:
     judge_steps: bool = False  # whether a judge reads the list of each step, too
     stores: tuple[Path, ...] = ()  # judgement stores that judged labels are pooled from, besides the judge's own
 
+    def scoring(self, trajectories: tuple[Trajectory, ...], gold: Projection) -> Scoring:
+        """The scoring of these trajectories, which are of questions of the data set."""
+        return Scoring(self.variant, self.dataset, trajectories, gold, self.metrics, self.level, self.rule,
+                       self.judge_steps)
+
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
@@ -122,6 +127,10 @@ class Evaluation:
             write_text(path, render_html(self.data))
         return path
 
+    def with_summary(self, summary: dict[str, Any]) -> Evaluation:
+        """The same with another summary, in its report, too."""
+        return replace(self, summary=summary, data=replace(self.data, summary=summary))
+
     def save(self, folder: RunFolder, include_text: bool = True) -> None:
         """Write all files of the run folder; run.json last, since it is what says that the run is whole."""
         folder.path.mkdir(parents=True, exist_ok=True)
@@ -147,8 +156,7 @@ async def assemble(
     labels = label_notes(plan.dataset)
     kept = gold if isinstance(gold, Projection) else None
     projection = kept or project(plan.dataset, joined.trajectories, None if isinstance(gold, Projection) else gold)
-    scoring = Scoring(plan.variant, plan.dataset, joined.trajectories, projection, plan.metrics, plan.level, plan.rule,
-                      plan.judge_steps)
+    scoring = plan.scoring(joined.trajectories, projection)
     require_fitting(scoring, plan.labels)
     bridge = (run or {}).get("bridge")
     if plan.earlier is not None and gateway is not None:

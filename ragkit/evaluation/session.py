@@ -112,7 +112,8 @@ class Session:
         variant = self.options.variant or self.known.get("variant") or own
         self.thresholds = run_thresholds(self.options.threshold, self.known, wanted)
         return Plan(data, wanted, variant, self.options.level, RightRule(self.options.answer_threshold),
-                    self.options.seed, self.options.all_questions, self.thresholds, judge_steps=self._steps(wanted),
+                    self.options.seed, self.options.all_questions, self.thresholds, self.labels,
+                    judge_steps=self._steps(wanted),
                     relevance=self.options.relevance == "judge" or bool(self.known.get("relevance")))
 
     def _steps(self, wanted: Sequence[Metric]) -> bool:
@@ -139,13 +140,10 @@ class Session:
         settings = self.options.judge_settings
         if settings.store is None and self.folder is not None:
             settings = replace(settings, store=self.folder.store)
-        gateway = await judge_at(judge, self.options.judge_url, settings)
-        try:
+        with await judge_at(judge, self.options.judge_url, settings) as gateway:
             self._same_judge(gateway)
             require_judge(self.thresholds, gateway.name, gateway.fingerprint)
             yield gateway
-        finally:
-            gateway.close()
 
     def _same_judge(self, gateway: Gateway) -> None:
         before = self.known.get("judge")
@@ -189,7 +187,7 @@ class Session:
         }
         if not self.options.include_text:
             trajectories = [without_messages(trajectory) for trajectory in trajectories]
-        plan = replace(plan, labels=self.labels, earlier=self._earlier)
+        plan = replace(plan, earlier=self._earlier)
         evaluation = await assemble(plan, trajectories, gateway, run, gold, self.options.on_judged)
         if self.folder is not None:
             self._written = True
