@@ -81,6 +81,7 @@ def agreement(
     common.import_modules(imports)
     from ragkit.judge.agreement import Rules, compare_all
     from ragkit.judge.labelled import read_labelled
+    from ragkit.judge.ratings import usual_metric
 
     names = columns([pair for pair in column or () if "=" in pair])
     rows = read_labelled(labels, names).of_metric(metric)
@@ -93,6 +94,7 @@ def agreement(
         common.say(_plan(rows, judge, judge_url, metric, settings))
         return
     if judge is not None or judge_url is not None:
+        metric = metric or usual_metric(rows, judge == OFFLINE)
         judges.append(_asked(rows, judge, judge_url, metric, settings, as_json))
     rules = Rules(None if weights == "none" else weights, level, threshold, _pair(scale), seed or 0,
                   row_weights=rows.weights)
@@ -109,20 +111,18 @@ def agreement(
         raise typer.Exit(common.PARTIAL)
 
 
-def _asked(rows: Labelled, judge: str | None, url: str | None, metric: str | None, settings: Any,
-           quiet: bool) -> Ratings:
+def _asked(rows: Labelled, judge: str | None, url: str | None, metric: str, settings: Any, quiet: bool) -> Ratings:
     """The judge's scores of the rows."""
-    from ragkit.judge.ratings import judge_ratings, offline_ratings, usual_metric
+    from ragkit.judge.ratings import judge_ratings, offline_ratings
 
-    name = metric or usual_metric(rows, judge == OFFLINE)
     if judge == OFFLINE:
-        return offline_ratings(rows, name)
+        return offline_ratings(rows, metric)
     from ragkit.evaluation.evaluate import run_async
     from ragkit.judge.open import judge_at
 
     async def ask() -> Ratings:
         with await judge_at(judge, url, settings) as gateway, common.progress(quiet) as bar:
-            return await judge_ratings(gateway, rows, name, bar("judging", len(rows.rows)))
+            return await judge_ratings(gateway, rows, metric, bar("judging", len(rows.rows)))
 
     return run_async(ask())
 
@@ -156,12 +156,11 @@ def _calibrate(path: Path, rows: Labelled, raters: tuple[list[Ratings], list[Rat
         raise DataError(f"--calibrate: expected one judge and one column of labels, got {len(judges)} and "
                         f"{len(humans)}: name them with --judge or --column, and --human")
     judge = judges[0]
-    if metric is None and not judge.judge:
+    if metric is None:
         raise DataError("--calibrate: which metric does the column hold? expected --metric NAME with it")
-    name = metric or judge.name.rsplit(" ", 1)[1]
     who = judge.judge or {"name": scored_by or judge.name, "endpoint": None, "fingerprint": None}
     labels = {"file": rows.name, "sha256": rows.sha256, "column": humans[0].name}
-    write_threshold(path, calibrated(name, who, (humans[0], judge), rows.groups, rules, labels))
+    write_threshold(path, calibrated(metric, who, (humans[0], judge), rows.groups, rules, labels))
 
 
 def _print(rows: Labelled, found: list[Comparison], by: str | None, as_json: bool) -> None:
