@@ -12,16 +12,15 @@ from typing import Final
 from ragkit.evaluation.funnel import evidence_complete
 from ragkit.evaluation.judged_bounds import Unjudged
 from ragkit.evaluation.judged_rows import NO_JUDGE
-from ragkit.evaluation.relevance import NO_TEXT, JudgedLabels
+from ragkit.evaluation.relevance import NO_TEXT, JudgedLabels, unjudged
 from ragkit.evaluation.score import evidence_path, placed_rows
-from ragkit.evaluation.scoring import ScoredList, Scoring, scored_lists
+from ragkit.evaluation.scoring import ScoredList, Scoring, all_lists, scored_lists
 from ragkit.evaluation.table import ScoreRow
 from ragkit.judge.relevance import BEST, Pool
 from ragkit.metrics.ranking import NO_CUT, NO_ORDER, RankedIds, build_batch, score_batch
 from ragkit.metrics.registry import Metric
 from ragkit.metrics.trajectory import EvidencePath, score_path
 from ragkit.records.judgements import Score
-from ragkit.records.questions import text_id
 from ragkit.records.trajectory import Passage, Trajectory
 
 NO_FULL_R: Final = "judged labels give no full R"
@@ -165,27 +164,22 @@ class JudgedScorer:
                  scored: Callable[[Sequence[int], bool], list[list[Score]]]) -> list[list[Score]]:
         """The scores, but for those that depend on what was not judged; `judged` tells how much was."""
         found = scored(range(len(cases)), False)
-        pools = {id(case.pool): self._unjudged(case.pool) for case in cases if case.withheld is None}
+        pools = {id(case.pool): unjudged(case.pool) for case in cases
+                 if case.withheld is None and case.pool is not None}
         unsure = [place for place, case in enumerate(cases)
                   if case.missing or (case.withheld is None and pools[id(case.pool)])]
         for place, best in zip(unsure, scored(unsure, True) if unsure else (), strict=True):
             case = cases[place]
-            unjudged = Unjudged(case.missing, len(case.names), pools.get(id(case.pool), {}))
-            found[place] = [unjudged.sure(metric.name, low, high)
+            left = Unjudged(case.missing, len(case.names), pools.get(id(case.pool), {}))
+            found[place] = [left.sure(metric.name, low, high)
                             for metric, low, high in zip(metrics, found[place], best, strict=True)]
         return found
 
-    def _unjudged(self, pool: Pool | None) -> dict[str, str]:
-        """Why texts of a pool have no grade, by their hashes."""
-        texts = map(text_id, pool.asked.passages) if pool is not None else ()
-        return {text: reason for text in texts if pool is not None and (reason := pool.reason(text)) is not None}
-
     def _path_scores(self, trajectory: Trajectory, metrics: Sequence[Metric]) -> dict[str, Score | list[Score]]:
         pool, withheld = self._pool(trajectory), self._withheld(trajectory)
-        passages = [p for step in trajectory.steps for r in step.retrievals for p in r.passages]
-        passages += trajectory.context.passages if trajectory.context is not None else ()
-        unjudged = Unjudged({} if withheld else self._missing(pool, passages),
-                            len({*map(self._labels.names.name, passages)}), {} if withheld else self._unjudged(pool))
+        passages = [passage for found in all_lists(trajectory) for passage in found.passages]
+        left = Unjudged(self._missing(pool, passages), len({*map(self._labels.names.name, passages)}),
+                        {} if pool is None else unjudged(pool))
         found: dict[str, Score | list[Score]] = {}
         groups: dict[float | None, list[Metric]] = {}
         for metric in metrics:
@@ -198,10 +192,10 @@ class JudgedScorer:
                 found[metric.name] = [undefined] * len(trajectory.steps) if metric.definition.series else undefined
         for least, own in groups.items():
             low, high = (score_path(self._stated_path(trajectory, best) if least is None else
-                                    self._graded_path(trajectory, best, least), own) if not best or unjudged else {}
+                                    self._graded_path(trajectory, best, least), own) if not best or left else {}
                          for best in (False, True))
             for name, score in low.items():
-                found[name] = unjudged.sure_path(name, score, high[name]) if unjudged else score
+                found[name] = left.sure_path(name, score, high[name]) if left else score
         return {metric.name: found[metric.name] for metric in metrics}
 
     def _outcome_path(self, trajectory: Trajectory) -> EvidencePath:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ragkit.errors import DataError
 from ragkit.evaluation.join import listed
-from ragkit.evaluation.scoring import Scoring, final_list
+from ragkit.evaluation.scoring import Scoring, all_lists, final_list
 from ragkit.evaluation.suspects import suspect_notes
 from ragkit.evaluation.table import ScoreRow
 from ragkit.records.labels import check_labels, require_known_labels
@@ -68,8 +68,7 @@ def _unmatched(scoring: Scoring) -> list[str]:
     """A note where gold ids never occur in anything that was returned: missed for good, or written in another form."""
     seen: dict[str, set[str]] = {}
     for t in scoring.trajectories:
-        lists = [r for step in t.steps for r in step.retrievals] + ([t.context] if t.context is not None else [])
-        names = (name for r in lists for name in scoring.projection.names(t.question_id, r.passages))
+        names = (name for r in all_lists(t) for name in scoring.projection.names(t.question_id, r.passages))
         seen.setdefault(t.question_id, set()).update(names)
     gold = {question_id: {name for name, grade in scoring.projection.qrels.get(question_id, {}).items()
                           if grade >= scoring.level} for question_id in seen}

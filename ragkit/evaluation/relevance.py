@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ragkit.evaluation.join import listed
-from ragkit.evaluation.scoring import Scoring, passage_text
+from ragkit.evaluation.scoring import Scoring, all_lists, passage_text
 from ragkit.evaluation.units import Projection
 from ragkit.judge.relevance import RELEVANT, STOPPED, Asked, Pool, judge_relevance, pools_fingerprint
 from ragkit.metrics.agreement import cohen_kappa
 from ragkit.records.questions import Dataset, text_id
-from ragkit.records.trajectory import Passage, Retrieval, Trajectory
+from ragkit.records.trajectory import Passage, Retrieval
 
 if TYPE_CHECKING:
     from ragkit.judge.gateway import Gateway
@@ -106,7 +106,7 @@ def relevance_wanted(scoring: Scoring, relevance: bool, per_step_query: bool) ->
     for trajectory in scoring.trajectories:
         question = questions[trajectory.question_id]
         if relevance and states[question.id] != "unanswerable":
-            _collect(found.setdefault(("relevance", question.id), {}), _all_lists(trajectory), scoring.dataset)
+            _collect(found.setdefault(("relevance", question.id), {}), all_lists(trajectory), scoring.dataset)
         for step in trajectory.steps if per_step_query else ():
             query = step.outermost.query
             if query.strip() and not (query == question.text and ("relevance", question.id) in found):
@@ -129,13 +129,19 @@ async def judge_labels(scoring: Scoring, gateway: Gateway, wanted: Sequence[Aske
     pools = await judge_relevance(gateway, wanted, on_done, others)
     names = PassageNames(scoring.dataset)
     for trajectory in scoring.trajectories:
-        for found in _all_lists(trajectory):
+        for found in all_lists(trajectory):
             for passage in found.passages:
                 names.name(passage)
     questions = {pool.asked.id: pool for pool in pools if pool.asked.metric == "relevance"}
     queries = {pool.asked.text: pool for pool in questions.values()}
     queries |= {pool.asked.text: pool for pool in pools if pool.asked.metric == "query_relevance"}
     return JudgedLabels(gateway.name, questions, queries, names)
+
+
+def unjudged(pool: Pool) -> dict[str, str]:
+    """Why texts of a pool that were asked about have no grade, by their hashes."""
+    reasons = ((text, pool.reason(text)) for text in map(text_id, pool.asked.passages))
+    return {text: reason for text, reason in reasons if reason is not None}
 
 
 def pool_entry(labels: JudgedLabels) -> dict[str, Any]:
@@ -192,8 +198,7 @@ def judged_notes(labels: JudgedLabels) -> list[str]:
              f"{labels.level:g} a passage counts as relevant. recall, allhit and what is counted over steps count "
              f"statements of the reference answers that the passages carry. Pool {entry['fingerprint']}: compare runs "
              "on the same pool only (ragkit report scores a run again on what its store holds by now)"]
-    reasons = Counter(pool.reason(text_id(text)) for pool in pools for text in pool.asked.passages)
-    reasons.pop(None, None)
+    reasons = Counter(reason for pool in pools for reason in unjudged(pool).values())
     notes += [f"{count} pairs were not judged: {reason}" for reason, count in reasons.most_common(3)]
     bare = [pool.asked.id for pool in pools if not pool.asked.reference]
     if bare:
@@ -212,10 +217,9 @@ def judged_failures(labels: JudgedLabels) -> list[tuple[str, str, str]]:
     """(question id, what, why) of each question or query of which some pair was not judged."""
     found = []
     for pool in labels.pools:
-        reasons = Counter(pool.reason(text_id(text)) for text in pool.asked.passages)
-        reasons.pop(None, None)
         what = "relevance" if pool.asked.metric == "relevance" else "relevance to a step's query"
-        found += [(pool.asked.id, f"{what} of {count} passages", str(reason)) for reason, count in reasons.items()]
+        found += [(pool.asked.id, f"{what} of {count} passages", reason)
+                  for reason, count in Counter(unjudged(pool).values()).items()]
     return found
 
 
@@ -223,10 +227,9 @@ def unjudged_pairs(labels: JudgedLabels) -> dict[str, dict[str, int]]:
     """By the ledger's name: pairs that were not judged since the judge was stopped, of all that were wanted."""
     found: dict[str, dict[str, int]] = {}
     for pool in labels.pools:
-        reasons = [pool.reason(text_id(text)) or "" for text in pool.asked.passages]
         entry = found.setdefault(pool.asked.metric, {"missing": 0, "of": 0})
-        entry["missing"] += sum(STOPPED in reason for reason in reasons)
-        entry["of"] += len(reasons)
+        entry["missing"] += sum(STOPPED in reason for reason in unjudged(pool).values())
+        entry["of"] += len(pool.asked.passages)
     return {metric: entry for metric, entry in found.items() if entry["missing"]}
 
 
@@ -238,17 +241,12 @@ def _collect(found: dict[str, dict[str, None]], lists: Iterable[Retrieval], data
                 found.setdefault(text, {})[passage.id] = None
 
 
-def _all_lists(trajectory: Trajectory) -> list[Retrieval]:
-    lists = [retrieval for step in trajectory.steps for retrieval in step.retrievals]
-    return lists if trajectory.context is None else [*lists, trajectory.context]
-
-
 def _passages(scoring: Scoring) -> dict[str, dict[str, Passage]]:
     """The passages of this run by question and text hash, each once."""
     found: dict[str, dict[str, Passage]] = {}
     for trajectory in scoring.trajectories:
         own = found.setdefault(trajectory.question_id, {})
-        for retrieval in _all_lists(trajectory):
+        for retrieval in all_lists(trajectory):
             for passage in retrieval.passages:
                 text = passage_text(passage, scoring.dataset)
                 if text is not None:

@@ -11,7 +11,7 @@ from ragkit.evaluation.units import Projection
 from ragkit.metrics.registry import Metric
 from ragkit.records.judgements import Score
 from ragkit.records.questions import Dataset
-from ragkit.records.trajectory import Passage, Trajectory
+from ragkit.records.trajectory import Passage, Retrieval, Trajectory
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,12 @@ def scored_lists(trajectory: Trajectory) -> list[ScoredList]:
     end = final_list(trajectory)
     failed = None if trajectory.error is None else f"app failed: {trajectory.error}"
     return [*found, ScoredList(FINAL, end.stage, end.passages, end.ranked, end.cuttable, failed)]
+
+
+def all_lists(trajectory: Trajectory) -> list[Retrieval]:
+    """Every list of a trajectory: of each stage of each step, then the context."""
+    lists = [retrieval for step in trajectory.steps for retrieval in step.retrievals]
+    return lists if trajectory.context is None else [*lists, trajectory.context]
 
 
 def passage_text(passage: Passage, dataset: Dataset) -> str | None:

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from ragkit.evaluation.score import Scorer
-from ragkit.evaluation.scoring import FinalList, Scoring, final_list
+from ragkit.evaluation.scoring import FinalList, Scoring, final_list, passage_text
 from ragkit.evaluation.suspects import passage_hint, suspect_warnings
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.metrics.registry import Metric, parse
@@ -174,10 +174,7 @@ class QuestionViews:
         self, question_id: str, passage: Passage, rank: int, unit: str, relevant: set[str], marks: tuple[bool, bool]
     ) -> PassageView:
         new, copy = marks
-        text = passage.text
-        if text is None and self._scoring.dataset.corpus is not None:
-            document = self._scoring.dataset.corpus.get(passage.id)
-            text = document.content if document is not None else None
+        text = passage_text(passage, self._scoring.dataset)
         return PassageView(passage.id, rank, text, passage.doc_id, passage.score,
                            self._scoring.projection.grade(question_id, passage), unit in relevant, new, copy,
                            passage_hint(text))
