@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from ragkit.errors import DataError
 from ragkit.evaluation.label_report import Matched, codes_of, labels_to_decide, matched, read_labels
 from ragkit.evaluation.reopen import reopen
-from ragkit.evaluation.table import FINAL, read_scores
+from ragkit.evaluation.table import final_values, read_scores
 from ragkit.metrics.prediction_powered import corrected_difference as difference_of
 from ragkit.metrics.registry import Metric, parse
 
@@ -39,10 +38,7 @@ def corrected_difference(baseline: str | Path, variant: str | Path, metric: str 
 
 def _of_folder(folder: Path, metric: Metric, file: Path | None) -> Matched:
     past = reopen(folder)
-    frame = read_scores(past.folder.scores)
-    rows = frame[(frame["step"] == FINAL) & (frame["metric"] == metric.name)]
-    scores = {(str(question), int(repeat)): None if math.isnan(value) else float(value)
-              for question, repeat, value in zip(rows["question_id"], rows["repeat"], rows["value"], strict=True)}
+    scores = final_values(read_scores(past.folder.scores), metric.name)
     own = [label for label in (read_labels(file) if file is not None else past.plan.labels)
            if parse(label.metric) == metric]
     return matched(scores, own, codes_of(past.scoring()))

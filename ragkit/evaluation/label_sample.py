@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ragkit.errors import DataError
-from ragkit.evaluation.judged_rows import judge_sample
+from ragkit.evaluation.judged_rows import asks_a_judge, judge_sample
 from ragkit.evaluation.label_draw import Drawn, Unit, draw
 from ragkit.evaluation.label_report import code_of
 from ragkit.evaluation.reopen import PastRun
 from ragkit.evaluation.scoring import Scoring
-from ragkit.evaluation.table import FINAL, read_scores
+from ragkit.evaluation.table import final_values, read_scores
 from ragkit.judge.samples import JudgeSample
 from ragkit.metrics.registry import Metric, parse
 from ragkit.records.human_labels import USUAL_METRIC, HumanLabel
@@ -67,7 +67,7 @@ def sample_labels(past: PastRun, metric: str | None, count: int, by: str | None,
         drawn_by = parse(STAND_IN)
         scores = _scores(past, drawn_by)
     scoring = past.scoring()
-    trajectories = {t.key: t for t in scoring.trajectories if t.error is None and not t.meta.get("not_asked")}
+    trajectories = {t.key: t for t in scoring.trajectories if asks_a_judge(t)}
     generator, repeats = random.Random(seed), dict[str, list[tuple[str, int]]]()
     for key in sorted(trajectories):
         if key in scores:
@@ -97,7 +97,7 @@ def same_questions(past: PastRun, labels: Sequence[HumanLabel]) -> tuple[list[Hu
     Labels of the same questions in both runs make a paired difference, which needs fewer of them.
     """
     scoring = past.scoring()
-    trajectories = {t.key: t for t in scoring.trajectories if t.error is None and not t.meta.get("not_asked")}
+    trajectories = {t.key: t for t in scoring.trajectories if asks_a_judge(t)}
     made = []
     for label in labels:
         trajectory = trajectories.get((label.question_id, label.repeat)) or trajectories.get((label.question_id, 0))
@@ -116,10 +116,8 @@ def _metric(past: PastRun, name: str | None) -> Metric:
 
 
 def _scores(past: PastRun, metric: Metric) -> dict[tuple[str, int], float]:
-    frame = read_scores(past.folder.scores)
-    rows = frame[(frame["step"] == FINAL) & (frame["metric"] == metric.name) & (frame["status"] == "scored")]
-    found = zip(rows["question_id"], rows["repeat"], rows["value"], strict=True)
-    return {(str(question), int(repeat)): float(value) for question, repeat, value in found}
+    found = final_values(read_scores(past.folder.scores), metric.name)
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _group(scoring: Scoring, question_id: str, by: str | None) -> str:

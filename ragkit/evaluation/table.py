@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -75,6 +76,13 @@ def read_scores(path: Path) -> pd.DataFrame:
     if not path.exists():
         raise DataError(f"{path}: no scores there; expected a run folder that `ragkit run` or `ragkit score` wrote")
     return pd.read_parquet(path)
+
+
+def final_values(frame: pd.DataFrame, metric: str) -> dict[tuple[str, int], float | None]:
+    """A metric's values at the end, by (question id, repeat); None where there is no value."""
+    rows = frame[(frame["step"] == FINAL) & (frame["metric"] == metric)]
+    return {(str(question), int(repeat)): None if math.isnan(value) else float(value)
+            for question, repeat, value in zip(rows["question_id"], rows["repeat"], rows["value"], strict=True)}
 
 
 def wide(frame: pd.DataFrame) -> pd.DataFrame:
