@@ -65,13 +65,13 @@ def step_metrics(scoring: Scoring) -> tuple[Metric, ...]:
 
 def judge_work_of(scoring: Scoring) -> list[tuple[JudgeSample, Metric]]:
     """All that a judge is asked: each judged metric at the end, then those of each step, a trajectory at a time."""
-    work = []
+    work, at_the_end, at_steps = [], scoring.of_kind("judged"), step_metrics(scoring)
     for trajectory in scoring.trajectories:
         if asks_a_judge(trajectory):
             end = judge_sample(scoring, trajectory)
-            work += [(end, metric) for metric in scoring.of_kind("judged")]
-            for sample in step_samples(scoring, trajectory).values() if step_metrics(scoring) else ():
-                work += [(sample, metric) for metric in step_metrics(scoring)]
+            work += [(end, metric) for metric in at_the_end]
+            for sample in step_samples(scoring, trajectory).values() if at_steps else ():
+                work += [(sample, metric) for metric in at_steps]
     return work
 
 

@@ -67,8 +67,8 @@ async def ask_bridge(scoring: Scoring, gateway: Gateway, earlier: EarlierJudge, 
     for (key, name), judgement in before.items():
         place = _place(scoring, name, judgement.score.value)
         lowest[key] = min(place, lowest.get(key, 1.0))
-    units = [Unit(str(key[0]), int(key[1]), "", place) for key, place in lowest.items()]
-    drawn = draw(_one_each(units), earlier.count, seed, (0.0, 1.0)) if units else []
+    units = _one_each([Unit(str(key[0]), int(key[1]), "", place) for key, place in lowest.items()])
+    drawn = draw(units, earlier.count, seed, (0.0, 1.0)) if units else []
     keys = {(d.unit.question_id, d.unit.repeat) for d in drawn}
     samples = [sample for sample in judge_samples_of(scoring) if sample.key in keys]
     now: dict[tuple[tuple[Any, ...], str], Judgement] = {}
@@ -78,8 +78,8 @@ async def ask_bridge(scoring: Scoring, gateway: Gateway, earlier: EarlierJudge, 
         "from": {"judge": earlier.judge["name"], "endpoint": earlier.judge["endpoint"]},
         "to": {"judge": gateway.name, "endpoint": gateway.backend.where},
         "n_drawn": len(drawn),
-        "n_judged": len(_one_each(units)),
-        "metrics": {metric.name: _compared(metric, drawn, len(_one_each(units)), before, now)
+        "n_judged": len(units),
+        "metrics": {metric.name: _compared(metric, drawn, len(units), before, now)
                     for metric in scoring.of_kind("judged")},
     }
 

@@ -66,16 +66,17 @@ def codes_of(scoring: Scoring) -> dict[Key, str]:
 
 def require_fitting(scoring: Scoring, labels: Sequence[HumanLabel]) -> None:
     """DataError where not one label belongs to an answer of the run, before a judge is paid for nothing."""
+    if not labels:
+        return
     codes = codes_of(scoring)
     known = set(codes.values())
     for label in labels:
         parse(label.metric)
         if label.row in known or (not label.row and (label.question_id, label.repeat) in codes):
             return
-    if labels:
-        raise DataError(f"labels: not one of {len(labels)} belongs to an answer of this run (the first is of question "
-                        f"{labels[0].question_id!r}); expected labels of these answers: draw them with `ragkit labels "
-                        "sample`, read them with `ragkit labels import`")
+    raise DataError(f"labels: not one of {len(labels)} belongs to an answer of this run (the first is of question "
+                    f"{labels[0].question_id!r}); expected labels of these answers: draw them with `ragkit labels "
+                    "sample`, read them with `ragkit labels import`")
 
 
 def corrected_entries(scoring: Scoring, rows: Sequence[ScoreRow], labels: Sequence[HumanLabel],

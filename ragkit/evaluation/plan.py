@@ -170,7 +170,7 @@ class _Planner:
         work = judgeable(judge_work_of(scoring))
         found, missing = _ready(planner, work)
         try:
-            await judge_work(planner, work, self.session.options.on_judged, {})
+            await judge_work(planner, work)
             await label_run(scoring, plan.relevance, planner, None, plan.stores)
             measured = "measured" if planner.is_measured else "as usual, not measured yet"
             self.basis = f"{COUNTED}{planner.bytes_per_token:.1f} bytes a token ({measured})"

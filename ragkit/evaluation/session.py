@@ -46,7 +46,7 @@ class Session:
         self.options = options
         check_level(options.level)
         self.data = open_dataset(source, options)
-        self.notes = label_notes(self.data)
+        label_notes(self.data)  # raises where the labels cannot be right
         self.folder = RunFolder(Path(out)) if out is not None else None
         self.config = without_secrets({
             "corpus": self.data.fingerprints()["corpus"],
