@@ -81,7 +81,8 @@ def agreement(
     common.import_modules(imports)
     from ragkit.judge.agreement import Rules, compare_all
     from ragkit.judge.labelled import read_labelled
-    from ragkit.judge.ratings import usual_metric
+    from ragkit.judge.ratings import RELEVANCE, usual_metric
+    from ragkit.metrics.registry import parse
 
     names = columns([pair for pair in column or () if "=" in pair])
     rows = read_labelled(labels, names).of_metric(metric)
@@ -95,6 +96,7 @@ def agreement(
         return
     if judge is not None or judge_url is not None:
         metric = metric or usual_metric(rows, judge == OFFLINE)
+        metric = metric if metric == RELEVANCE else parse(metric).name
         judges.append(_asked(rows, judge, judge_url, metric, settings, as_json))
     rules = Rules(None if weights == "none" else weights, level, threshold, _pair(scale), seed or 0,
                   row_weights=rows.weights)
