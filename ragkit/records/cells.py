@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-_FORMULA = re.compile(r"^[\s\u200b-\u200f\u2060\ufeff']*[=+\-@\t\r]|^[\t\r]|^'")
-_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")
+# Full-width forms count too: some spreadsheets fold them (promptfoo/promptfoo#9609 shows the plain ones).
+_FORMULA = re.compile(r"[\s\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff']*[=+\-@＝＋－＠]|[\t\r\n']")
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?")
 
 
 def neutral(cell: str) -> str:

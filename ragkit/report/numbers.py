@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
+
+from ragkit.records.questions import is_finite
 
 NONE = "–"
 NOT_RECORDED = "not recorded"
@@ -12,9 +14,7 @@ NOT_RECORDED = "not recorded"
 
 def known(value: object) -> float | None:
     """The value as a finite float, or None; a NaN that got this far is never shown as a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
+    return float(cast("float", value)) if is_finite(value) else None
 
 
 def number(value: object, decimals: int = 3) -> str:

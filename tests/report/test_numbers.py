@@ -1,20 +1,12 @@
-"""How numbers are written: rounding, missing values, units; and cells that no spreadsheet runs."""
+"""How numbers are written: rounding, missing values, units."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 
 import pytest
 
 from ragkit.report import numbers
-from ragkit.report.exports import csv_cell
-
-CELLS = (  # texts of a public report of formula injection in exported evaluations; the first seven must not run
-    '=HYPERLINK("http://evil.example","x")', "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", "\r=1+1", "\u200b=1+1",
-    "plain, with comma", 'quote " inside', "two\nlines",
-)
 
 
 @pytest.mark.parametrize("write", [
@@ -31,7 +23,7 @@ def test_no_value_is_said_and_never_a_number(write, value):
 
 @pytest.mark.parametrize(("value", "text"), [
     (0.9999999999, "1.000"), (-0.00004, "0.000"), (-0.2, "-0.200"), (1, "1.000"), (0.0005, "0.001"), (True, "–"),
-    (math.inf, "–"),
+    (math.inf, "–"), (10**400, "–"),
 ])
 def test_number(value, text):
     assert numbers.number(value) == text
@@ -58,20 +50,3 @@ def test_unknown_money_is_not_nothing():
 def test_reasons_take_a_mapping_or_a_text():
     assert numbers.reasons({"timed out": 2}) == "2 × timed out"
     assert numbers.reasons("needs a judge") == "needs a judge" and numbers.reasons(None) == ""
-
-
-def test_csv_cells_cannot_run_and_survive_a_round_trip():
-    buffer = io.StringIO(newline="")
-    csv.writer(buffer).writerows([[csv_cell(cell), csv_cell(-0.2)] for cell in CELLS])
-    rows = list(csv.reader(io.StringIO(buffer.getvalue(), newline="")))
-    assert len(rows) == 10
-    assert [row[0] for row in rows] == [*(f"'{cell}" for cell in CELLS[:7]), *CELLS[7:]]
-    assert {row[1] for row in rows} == {"-0.2"}
-
-
-@pytest.mark.parametrize(("value", "cell"), [
-    (None, ""), ("", ""), (3, 3), (-0.2, -0.2), ("-0.2", "-0.2"), ("+1e-3", "+1e-3"), ("-", "'-"), ("＝1", "'＝1"),
-    ("a=1", "a=1"), (" =1", "' =1"), ("\n=1", "'\n=1"),
-])
-def test_csv_cell(value, cell):
-    assert csv_cell(value) == cell

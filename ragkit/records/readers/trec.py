@@ -16,6 +16,7 @@ from pathlib import Path
 from ragkit.errors import DataError, shown
 from ragkit.records.files import decode, read_bytes, read_object
 from ragkit.records.lookalikes import visible_form
+from ragkit.records.questions import is_finite
 
 BOM = b"\xef\xbb\xbf"
 _HEADERS = (b"query-id", b"query_id", b"qid", b"queryid")
@@ -149,7 +150,7 @@ def _json_rows(path: Path) -> Iterator[tuple[int, str, str | None, float]]:
         if not row:
             yield 0, question, None, 0.0
         for document, grade in row.items():
-            if isinstance(grade, bool) or not isinstance(grade, int | float) or not math.isfinite(grade):
+            if not is_finite(grade):
                 raise DataError(f"{path}: question {question!r}, document {document!r}: expected a grade (a number), "
                                 f"got {shown(grade)}")
             yield 0, question, document, float(grade)

@@ -79,6 +79,12 @@ def test_a_bad_line_of_qrels_is_refused(tmp_path: Path, text: str, number: int) 
         read_qrels(write(tmp_path, "qrels.txt", text))
 
 
+@pytest.mark.parametrize("grade", ["1e999", "true", '"1"', "null", "1" + "0" * 400])
+def test_a_grade_of_json_qrels_must_be_a_finite_number(tmp_path: Path, grade: str) -> None:
+    with pytest.raises(DataError, match="question 'q1', document 'd1': expected a grade"):
+        read_qrels(write(tmp_path, "qrels.json", f'{{"q1": {{"d1": {grade}}}}}'))
+
+
 def test_empty_files_are_told(tmp_path: Path) -> None:
     def read_run(path: Path) -> object:
         return read_judged_run(path, {"q1": {"d1": 1}})
