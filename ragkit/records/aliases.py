@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ragkit.records.questions import text_id
+from ragkit.records.questions import is_text_id, text_id
 from ragkit.records.trajectory import Passage, Retrieval, Trajectory
-
-_GENERATED = re.compile(r"sha1:[0-9a-f]{16}")
 
 
 def is_generated(passage: Passage) -> bool:
@@ -58,7 +55,7 @@ def _lists(trajectory: Trajectory) -> Iterator[Retrieval]:
 
 
 def _looks_made(passage: Passage) -> bool:
-    return _GENERATED.fullmatch(passage.id) is not None and _hash(passage) in (passage.id, "")
+    return is_text_id(passage.id) and _hash(passage) in (passage.id, "")
 
 
 def _hash(passage: Passage) -> str:

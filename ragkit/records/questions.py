@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ Qrels = Mapping[str, Mapping[str, float]]
 """question id -> document (or chunk) id -> grade; a grade <= 0 is judged but not relevant."""
 
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
+_TEXT_ID = re.compile(r"sha1:[0-9a-f]{16}")
 
 
 def text_id(text: str) -> str:
@@ -29,6 +31,15 @@ def text_id(text: str) -> str:
     'sha1:a9993e364706816a'
     """
     return "sha1:" + hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()[:16]
+
+
+def is_text_id(identifier: str) -> bool:
+    """Whether this has the form of an id that `text_id` makes.
+
+    >>> is_text_id("sha1:a9993e364706816a"), is_text_id("doc-7")
+    (True, False)
+    """
+    return _TEXT_ID.fullmatch(identifier) is not None
 
 
 def checked_id(value: object, what: str) -> str:

@@ -9,12 +9,11 @@ import re
 from typing import Any, cast
 
 from ragkit.records.plain import jsonable
-from ragkit.records.questions import text_id
+from ragkit.records.questions import is_text_id, text_id
 from ragkit.records.trajectory import Passage, Retrieval, Step, Trajectory
 
 TRAJECTORY_SCHEMA = "ragkit.trajectory/1"
 _ERROR_TYPE = re.compile(r"[A-Za-z_][\w.]{0,80}(?:Error|Exception|Timeout|Interrupt|Exit)(?=:|\(|$)")
-_HASH = re.compile(r"sha1:[0-9a-f]{16}")
 
 
 def trajectory_to_json(trajectory: Trajectory, include_text: bool = True) -> dict[str, Any]:
@@ -51,7 +50,7 @@ def _hash_text(value: Any) -> Any:
     plain = jsonable(value)
     if isinstance(plain, str):
         # Nothing is nothing to hide; a text that is already hidden stays, so that hiding twice is hiding once.
-        return plain if not plain or _HASH.fullmatch(plain) else text_id(plain)
+        return plain if not plain or is_text_id(plain) else text_id(plain)
     if isinstance(plain, dict):
         return {key: _hash_text(item) for key, item in plain.items()}
     if isinstance(plain, list):
