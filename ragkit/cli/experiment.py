@@ -18,6 +18,7 @@ from ragkit.records.readers import load_dataset
 from ragkit.sections import AppSection, PipelineSection
 
 if TYPE_CHECKING:
+    from ragkit.judge.calls import CallError
     from ragkit.judge.ledger import Allowance
     from ragkit.pipeline.build import PartCache
 
@@ -45,6 +46,7 @@ class ExperimentRun:
         )
         self._where = str(path)
         self._allowance: Allowance | None = None
+        self._lost: dict[str, CallError] = {}
 
     def variants(self, only: str | None = None) -> list[Variant]:
         """The variants in their order; an experiment without any is one run in the out folder itself."""
@@ -93,7 +95,7 @@ class ExperimentRun:
         return options
 
     def judge(self, variant: Variant, judge: str | None, url: str | None, flags: Mapping[str, Any]) -> dict[str, Any]:
-        """Who judges: the flags go before the file. All variants share one store in the out folder, and the limits."""
+        """Who judges: the flags go before the file. All variants share a store in the out folder, limits and losses."""
         from ragkit.judge.ledger import Allowance
         from ragkit.judge.settings import JudgeSettings
 
@@ -101,7 +103,7 @@ class ExperimentRun:
         own = section.model_dump(exclude_unset=True, exclude={"model", "url"})
         settings = common.judge_settings(JudgeSettings(**{"store": self.out / "judgements.sqlite", **own}), **flags)
         self._allowance = self._allowance or Allowance(settings.max_calls, settings.budget)
-        settings = replace(settings, allowance=self._allowance)
+        settings = replace(settings, allowance=self._allowance, lost=self._lost)
         chosen = judge if judge or url else section.model
         return {"judge": chosen, "judge_url": url if judge or url else section.url, "judge_settings": settings}
 

@@ -140,6 +140,8 @@ class Session:
         settings = self.options.judge_settings
         if settings.store is None and self.folder is not None:
             settings = replace(settings, store=self.folder.store)
+        if settings.lost is None:
+            settings = replace(settings, lost={})
         with await judge_at(judge, self.options.judge_url, settings) as gateway:
             self._same_judge(gateway)
             require_judge(self.thresholds, gateway.name, gateway.fingerprint)

@@ -124,7 +124,8 @@ def planning_gateway(judge: Gateway, store: Path | None) -> Iterator[PlanningGat
             prompts = store.parent / "prompts"  # in other languages, beside the store
             if prompts.is_dir():
                 shutil.copytree(prompts, copy.parent / "prompts")
-        settings = replace(judge.settings, store=copy, budget=None, max_calls=None, allowance=None, frozen=False)
+        settings = replace(judge.settings, store=copy, budget=None, max_calls=None, allowance=None, lost=None,
+                           frozen=False)
         planner = PlanningGateway(judge.backend, settings, judge.fingerprint, measured)
         spec = settings.embeddings
         known = planner.store.note(f"embedding:{spec}") if isinstance(spec, str) else getattr(spec, "fingerprint", None)

@@ -21,6 +21,7 @@ from ragkit.judge.calls import CallError, UnusableReplyError
 from ragkit.judge.gateway import Gateway
 from ragkit.judge.keys import digest
 from ragkit.judge.language import AUTO, ENGLISH, detect_language
+from ragkit.judge.once import ask_once
 from ragkit.records.files import write_text
 
 SCHEMA = "ragkit.prompts/1"
@@ -187,7 +188,7 @@ class _Translator:
         def check(data: Any) -> None:
             self._check(prompt, data["statements"])
 
-        reply = await self._gateway.complete(prompt, model.model_json_schema(), metric=LEDGER_NAME, check=check)
+        reply = await ask_once(self._gateway, prompt, model.model_json_schema(), metric=LEDGER_NAME, check=check)
         return model.model_validate(reply.data)
 
     def _check(self, prompt: str, texts: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ragkit.judge.calls import UnusableReplyError
 from ragkit.judge.gateway import Check, Gateway, Reply
+from ragkit.judge.once import ask_once
 from ragkit.judge.samples import JudgeSample
 from ragkit.judge.store import StoredVerdicts
 from ragkit.judge.verdicts import STRICTNESS, no_statement
@@ -42,8 +43,8 @@ class Asking:
     async def one(self, prompt: str, check: Check | None = None, replicate: int = 0, **inputs: Any) -> Any:
         """The reply to a prompt with these inputs. The same one with another replicate number is asked anew."""
         chosen = self.prompts[prompt]
-        reply: Reply = await self._gateway.complete(
-            chosen.text(**inputs), chosen.schema, metric=self._metric, replicate=replicate, check=check)
+        reply: Reply = await ask_once(
+            self._gateway, chosen.text(**inputs), chosen.schema, metric=self._metric, replicate=replicate, check=check)
         self.asked += reply.source == "asked"
         self.shared += reply.source != "asked"
         self.last = reply.text

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from ragkit.errors import JudgeError
 from ragkit.judge.calls import CallError, UnusableReplyError
 from ragkit.judge.gateway import Gateway
+from ragkit.judge.once import ask_once
 from ragkit.judge.samples import judge_text
 from ragkit.judge.statements import known_statements, statements_of
 from ragkit.judge.store import JudgementStore, StoredGrade
@@ -185,7 +186,8 @@ async def _grade(gateway: Gateway, pool: Pool, text: str, window: asyncio.Semaph
     async with window:
         try:
             prompt = relevance_prompt(asked.text, pool.statements, text)
-            reply = await gateway.complete(prompt, _SCHEMA, metric=asked.metric, check=_checker(len(pool.statements)))
+            reply = await ask_once(gateway, prompt, _SCHEMA, metric=asked.metric,
+                                   check=_checker(len(pool.statements)))
         except JudgeError as error:
             pool.failed[name] = _said(error)
             return

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ragkit.errors import DataError
+from ragkit.judge.calls import CallError
 from ragkit.judge.language import language_name
 from ragkit.judge.ledger import Allowance
 
@@ -18,8 +19,9 @@ class JudgeSettings:
     """What may be set about a judge. Times are in seconds, `price` in money per million tokens (in, out).
 
     `store` None keeps the judgements in memory only. `frozen` allows no new call. `max_calls` counts every request
-    that is sent, `budget` money: neither is ever overrun, and judges with one `allowance` share them. `prices` is a
-    file that goes before the packaged table of prices, `price` before both.
+    that is sent, `budget` money: neither is ever overrun, and judges with one `allowance` share them. Judges with one
+    `lost` share what was not delivered, by the call's key: it is not asked again. `prices` is a file that goes before
+    the packaged table of prices, `price` before both.
     `temperature` None is not sent, nor is `reasoning_effort`.
     `key_variable` names the environment variable of the key, by default the provider's own. `extra_body` is more of
     the request: fields of the JSON body at an endpoint, arguments of the class for a LangChain model. `embeddings`
@@ -41,6 +43,7 @@ class JudgeSettings:
     price: tuple[float, float] | None = None
     prices: Path | None = None
     allowance: Allowance | None = field(default=None, compare=False)
+    lost: dict[str, CallError] | None = field(default=None, compare=False, repr=False)
     frozen: bool = False
     embeddings: Any = "minilm"
     temperature: float | None = 0.0

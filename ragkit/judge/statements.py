@@ -11,6 +11,7 @@ from typing import Any
 
 from ragkit.judge.calls import UnusableReplyError
 from ragkit.judge.gateway import Gateway
+from ragkit.judge.once import ask_once
 from ragkit.judge.replies import read_reply
 from ragkit.judge.samples import judge_text
 
@@ -57,7 +58,7 @@ async def statements_of(gateway: Gateway, question: str, answer: str) -> tuple[s
     The same question and answer are asked once for all runs that share the store.
     Raises CallError where the judge does not deliver, JudgeError where the run has to stop.
     """
-    reply = await gateway.complete(statements_prompt(question, answer), _SCHEMA, metric="statements", check=_check)
+    reply = await ask_once(gateway, statements_prompt(question, answer), _SCHEMA, metric="statements", check=_check)
     return _each_once(reply.data)
 
 

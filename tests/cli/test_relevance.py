@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.command import command
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import OpenAIServer, Request, ragas_input
 from tests.support.relevance import relevance_judge
 
 DOCUMENTS = {"film": "The film was made by Ines. [1]", "ines": "The maker Ines was born in 1951. [3]",
@@ -120,3 +120,39 @@ def test_a_plan_bounds_the_candidates_beneath_a_fusion_too(folder: Path) -> None
     [bound] = plan if isinstance(plan, list) else [plan]
     assert bound["metrics"]["relevance"]["calls"] == 2 * 2, "two lists of two candidates, none in common"
     assert 1 + 2 <= asked <= bound["total"]["calls"], "more than the one passage that the answer was written from"
+
+
+def test_what_the_judge_cannot_answer_is_asked_once_by_all_variants_of_a_command(folder: Path) -> None:
+    """And again by the next command, which may be luckier."""
+    lost = "The maker Ines was born in 1951"  # found by both variants
+    well = False
+
+    def judge(request: Request) -> str:
+        data = ragas_input(request.first_prompt)
+        return relevance_judge(request) if well or lost not in data.get("passage", "") else "no idea"
+
+    with OpenAIServer(judge) as server:
+        words = ("run", "experiment.yaml", "--judge", "test-model", "--judge-url", server.url)
+        done = command(*words)
+        assert done.code == 3, done
+        assert [call.prompt.count("cannot be used") for call in server.calls].count(1) == 2, "asked three times, once"
+        assert len(server.calls) == 1 + 2 + 3, "the statements, two passages, and the one that is lost"
+        assert [summary(folder, name)["judge"]["failures"] for name in ("two", "three")] == [{"unusable reply": 1}] * 2
+        well = True
+        assert command(*words).code == 0
+        assert len(server.calls) == 6 + 1
+
+
+def test_so_is_a_verdict_of_a_passage_that_several_lists_hold(folder: Path) -> None:
+    """Lists of other lengths are other judgements, made of the same calls."""
+    def judge(request: Request) -> str:
+        data = ragas_input(request.first_prompt)
+        return "no idea" if "context" in data and "Ines was born" in data["context"] else relevance_judge(request)
+
+    with OpenAIServer(judge) as server:
+        done = command("run", "experiment.yaml", "--judge", "test-model", "--judge-url", server.url, "-m",
+                       "context_precision")
+        about = [ragas_input(call.first_prompt).get("context") for call in server.calls]
+    assert done.code == 3, done
+    assert about.count(DOCUMENTS["ines"]) == 3, "three tries of one call"
+    assert (folder / "runs" / "three" / "summary.json").exists()
