@@ -70,11 +70,16 @@ class Definition:
     aliases: tuple[str, ...] = ()
     laws: frozenset[str] = frozenset()
     source: str = ""
-    calls: str = ""  # of a judged metric: model calls a sample, as a formula in k, m
+    calls: str = ""  # of a judged metric: model calls a sample, as a formula in k, the number of contexts
     formula: str = ""
     dialect_of: str = ""
     differs: str = ""
     against: Against = "question"  # of a rank metric: "query" where a step is held against its own query
+
+    @property
+    def pattern(self) -> str:
+        """The name with the cut that it takes: "ndcg[@k]" where one is possible, "precision@k" where it is required."""
+        return self.name + {"required": "@k", "optional": "[@k]", "none": ""}[self.cut]
 
     @property
     def ties(self) -> str:
@@ -91,6 +96,7 @@ class Metric:
 
     @property
     def name(self) -> str:
+        """The definition's name, and the cut behind an "@"."""
         return self.definition.name if self.k is None else f"{self.definition.name}@{self.k}"
 
     def __str__(self) -> str:

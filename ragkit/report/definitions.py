@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ragkit.metrics.registry import Definition, definitions
-from ragkit.report.numbers import plain
+from ragkit.report import labels, numbers
 
 _GROUPS = {
     "ranking": (
@@ -28,7 +28,6 @@ _GROUPS = {
     ),
     "answer": ("Keyless answer metrics", "Word overlap: deterministic, and not faithfulness."),
 }
-_DIRECTIONS = {"higher": "higher is better", "lower": "lower is better", "none": "no good direction"}
 _WHEN = """\
 ## Which number to read when
 
@@ -69,13 +68,12 @@ def metrics_page(known: Iterable[Definition] | None = None) -> str:
 
 
 def _entry(definition: Definition) -> str:
-    cut = {"required": "@k", "optional": "[@k]", "none": ""}[definition.cut]
-    low, high = (("no end" if end is None else plain(end)) for end in definition.range)
-    facts = [f"range {low} to {high}", _DIRECTIONS[definition.direction], f"undefined where {definition.undefined}"]
+    facts = [f"range {numbers.limits(definition.range)}", labels.DIRECTIONS[definition.direction],
+             f"undefined where {definition.undefined}"]
     facts += ["a value for each step"] if definition.series else []
     facts += [f"also called {', '.join(definition.aliases)}"] if definition.aliases else []
     facts += [f"{definition.calls} model calls a sample"] if definition.calls else []
     facts += [f"dialect of {definition.dialect_of}: {definition.differs}"] if definition.dialect_of else []
     facts += [f"source: {definition.source}"] if definition.source else []
     formula = f"`{definition.formula}`  \n" if definition.formula else ""
-    return f"**`{definition.name}{cut}`** {definition.summary}  \n{formula}*{'; '.join(facts)}.*\n"
+    return f"**`{definition.pattern}`** {definition.summary}  \n{formula}*{'; '.join(facts)}.*\n"

@@ -10,18 +10,16 @@ from collections.abc import Iterable, Sequence
 
 from ragkit.metrics.explain import Explanation, Sum
 from ragkit.metrics.registry import LAWS, Definition, definitions
-from ragkit.report import numbers
+from ragkit.report import labels, numbers
 
 WIDTH = 80
 MOST_TERMS = 20
-_DIRECTIONS = {"higher": "higher is better", "lower": "lower is better", "none": "no good direction"}
-_CUTS = {"required": "@k", "optional": "[@k]", "none": ""}
 
 
 def definition_lines(definition: Definition) -> list[str]:
     """The definition of one metric, a fact a line."""
     summary = (definition.function.__doc__ or definition.summary).strip()
-    lines = [f"{definition.name}{_CUTS[definition.cut]}  ({definition.kind})", ""]
+    lines = [f"{definition.pattern}  ({definition.kind})", ""]
     for paragraph in (part for part in summary.split("\n\n") if not part.strip().startswith(">>>")):
         lines += [*textwrap.wrap(" ".join(paragraph.split()), WIDTH, initial_indent="  ", subsequent_indent="  "), ""]
     for head, text in _facts(definition):
@@ -32,9 +30,7 @@ def definition_lines(definition: Definition) -> list[str]:
 def _facts(definition: Definition) -> Iterable[tuple[str, str]]:
     if definition.formula:
         yield "formula", definition.formula
-    low, high = definition.range
-    reach = f"{'no end' if low is None else numbers.plain(low)} to {'no end' if high is None else numbers.plain(high)}"
-    yield "range", f"{reach}; {_DIRECTIONS[definition.direction]}"
+    yield "range", f"{numbers.limits(definition.range)}; {labels.DIRECTIONS[definition.direction]}"
     yield "undefined", f"where {definition.undefined}"
     if definition.kind == "ranking":
         yield "order", "needed" if definition.needs_order else "not needed without a cut: a set has a value too"

@@ -63,6 +63,9 @@ CATEGORY_METRICS = ("recall", "allhit", "mrr", "ndcg@10", "faithfulness", "conte
                     "lexical_support", "answer_f1", "exact_match")
 QUESTION_METRICS = ("recall", "ndcg@5", "ndcg@10", "mrr", "faithfulness", "lexical_support", "answer_f1")
 
+DIRECTIONS: Mapping[str, str] = {
+    "higher": "higher is better", "lower": "lower is better", "none": "neither high nor low is better",
+}
 GUIDE = (
     ("hit@k", "did anything useful come back; quick to explain, blind to order"),
     ("mrr", "one passage answers the question. It is the mean of 1 / rank of the first relevant passage: 0.5 means a "

@@ -100,7 +100,7 @@ def _note(info: MetricInfo | None, figures: Mapping[str, Any]) -> str:
     if figures.get("above_threshold"):
         notes.append(above_threshold(figures["above_threshold"]))
     if info is not None and info.direction == "lower":
-        notes.append("lower is better")
+        notes.append(labels.DIRECTIONS["lower"])
     if info is not None and info.range not in ((0.0, 1.0), (0, 1)):
         notes.append(f"range {numbers.limits(info.range)}")
     return "; ".join(notes)
@@ -135,11 +135,7 @@ def definition(info: MetricInfo | None) -> str:
     if info is None:
         return "No definition was given."
     parts = [info.summary, f"Formula: {info.formula}." if info.formula else "",
-             f"Range: {numbers.limits(info.range)}."]
-    if info.direction in ("higher", "lower"):
-        parts.append(f"{info.direction.capitalize()} is better.")
-    else:
-        parts.append("Neither high nor low is better.")
+             f"Range: {numbers.limits(info.range)}.", f"{labels.DIRECTIONS[info.direction].capitalize()}."]
     for head, text in (("Undefined", info.undefined), ("Source", info.source)):
         parts.append(f"{head}: {text}." if text else "")
     return " ".join(part.strip() for part in parts if part).replace("..", ".")

@@ -37,7 +37,7 @@ def test_every_metric_is_explained_from_its_definition(name: str) -> None:
     text = words(command("explain", name))
     assert definition.summary in text
     assert f"undefined where {definition.undefined}" in text
-    assert {"higher": "higher is better", "lower": "lower is better", "none": "no good direction"}[
+    assert {"higher": "higher is better", "lower": "lower is better", "none": "neither high nor low is better"}[
         definition.direction] in text
     assert definition.formula in text and definition.source in text
     assert all(alias in text for alias in definition.aliases)
