@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from ragkit.metrics.registry import metric
 from ragkit.records.judgements import Score, Verdict
@@ -17,7 +18,15 @@ _LAWS = frozenset({"in_range", "deterministic"})
 NONCOMMITTAL = "noncommittal"
 ZERO_VECTOR = "zero_vector"
 FROM_ANSWER, FROM_REFERENCE = "claim of the answer", "claim of the reference"
+_UP_TO_TWO, _UP_TO_FOUR = (0, 1, 2), (0, 2, 4)  # what the two prompts of a rating offer
 _COSINE_SLACK = 1e-6  # float32 vectors leave the unit interval by a rounding error
+
+
+def _two_ratings(offered: Sequence[int]) -> dict[str, Any]:
+    """What is declared of a metric that is `_mean_rating` of these ratings."""
+    *lower, highest = offered
+    return {"kind": "judged", "calls": "2", "laws": _LAWS,
+            "formula": f"mean of two ratings of {', '.join(map(str, lower))} or {highest}, divided by {highest}"}
 
 
 @metric("context_precision", kind="judged", undefined="there is no context", calls="k", laws=_LAWS,
@@ -109,8 +118,8 @@ def answer_relevancy(verdicts: Sequence[Verdict]) -> Score:
     return Score.scored(max(-1.0, min(1.0, mean)))
 
 
-@metric("context_relevance", kind="judged", undefined="there is no context", calls="2", laws=_LAWS,
-        source="ragas ContextRelevance", formula="mean of two ratings of 0, 1 or 2, divided by 2")
+@metric("context_relevance", undefined="there is no context", source="ragas ContextRelevance",
+        **_two_ratings(_UP_TO_TWO))
 def context_relevance(verdicts: Sequence[Verdict]) -> Score:
     """Whether the contexts together hold what answers the question: the mean of two ratings, of two prompts.
 
@@ -119,11 +128,11 @@ def context_relevance(verdicts: Sequence[Verdict]) -> Score:
     >>> context_relevance([Verdict(2), Verdict(1)]).value
     0.75
     """
-    return _mean_rating(verdicts, (0, 1, 2))
+    return _mean_rating(verdicts, _UP_TO_TWO)
 
 
-@metric("response_groundedness", kind="judged", undefined="there is no answer or no context", calls="2", laws=_LAWS,
-        source="ragas ResponseGroundedness", formula="mean of two ratings of 0, 1 or 2, divided by 2")
+@metric("response_groundedness", undefined="there is no answer or no context", source="ragas ResponseGroundedness",
+        **_two_ratings(_UP_TO_TWO))
 def response_groundedness(verdicts: Sequence[Verdict]) -> Score:
     """Whether the contexts support the answer as a whole: the mean of two ratings, of two prompts.
 
@@ -132,11 +141,11 @@ def response_groundedness(verdicts: Sequence[Verdict]) -> Score:
     >>> response_groundedness([Verdict(2), Verdict(2)]).value
     1.0
     """
-    return _mean_rating(verdicts, (0, 1, 2))
+    return _mean_rating(verdicts, _UP_TO_TWO)
 
 
-@metric("answer_accuracy", kind="judged", undefined="there is no answer or no reference answer", calls="2", laws=_LAWS,
-        source="ragas AnswerAccuracy", formula="mean of two ratings of 0, 2 or 4, divided by 4")
+@metric("answer_accuracy", undefined="there is no answer or no reference answer", source="ragas AnswerAccuracy",
+        **_two_ratings(_UP_TO_FOUR))
 def answer_accuracy(verdicts: Sequence[Verdict]) -> Score:
     """Whether the answer agrees with the reference answer: the mean of two ratings, the second with the two swapped.
 
@@ -145,7 +154,7 @@ def answer_accuracy(verdicts: Sequence[Verdict]) -> Score:
     >>> answer_accuracy([Verdict(4), Verdict(2)]).value
     0.75
     """
-    return _mean_rating(verdicts, (0, 2, 4))
+    return _mean_rating(verdicts, _UP_TO_FOUR)
 
 
 @metric("factual_correctness", kind="judged", calls="4", laws=_LAWS, source="ragas FactualCorrectness (mode f1)",

@@ -178,8 +178,7 @@ def _corrected(sides: Sequence[_Side], ends: tuple[float | None, float | None], 
     """One side, or a variant and its baseline: the second is taken off the first."""
     n_questions = len(sides[0].judged)
     labelled = list(dict.fromkeys(q for side in sides for q in side.labelled))
-    signs = (1.0, -1.0)[:len(sides)]
-    raw = math.fsum(sign * side.raw for sign, side in zip(signs, sides, strict=True)) if n_questions else None
+    raw = _less_baseline([side.raw for side in sides]) if n_questions else None
     known = all(side.known for side in sides)
     fewest = min(len(side.labelled) for side in sides)
     if fewest < 2 or not n_questions:
@@ -187,19 +186,19 @@ def _corrected(sides: Sequence[_Side], ends: tuple[float | None, float | None], 
         reason = f"{fewest} labels, expected at least 2{whose}" if n_questions else "no question with a judge's score"
         return Corrected(None, None, None, raw, None, 0.0, len(labelled), n_questions, known, reason=reason)
 
-    def total(of: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
-        return {q: math.fsum(sign * of[i].get(q, 0.0) for i, sign in enumerate(signs)) for q in labelled}
+    def total(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        """Of each labelled question, what it adds to the error of the whole figure."""
+        return {q: _less_baseline([part.get(q, 0.0) for part in parts]) for q in labelled}
 
-    humans = total({i: side.parts(side.humans()) for i, side in enumerate(sides)})
-    judges = total({i: side.parts(side.judges()) for i, side in enumerate(sides)})
+    humans = total([side.parts(side.humans()) for side in sides])
+    judges = total([side.parts(side.judges()) for side in sides])
     heaviest = {q: max(side.weights.get(q, 0.0) for side in sides) for q in labelled}
     left = {q: max(0.0, 1 - 1 / heaviest[q]) if finite else 1.0 for q in labelled}  # what the draw left open
     trust = _trust(humans, judges, left if any(left.values()) else dict.fromkeys(labelled, 1.0))
     residuals = [{q: row.human - trust * row.judge for q, row in side.labelled.items()} for side in sides]
-    bias = math.fsum(sign * side.mean({q: row.judge - row.human for q, row in side.labelled.items()})
-                     for sign, side in zip(signs, sides, strict=True))
-    mean = trust * (raw or 0.0) + math.fsum(
-        sign * side.mean(values) for sign, side, values in zip(signs, sides, residuals, strict=True))
+    bias = _less_baseline([side.mean({q: row.judge - row.human for q, row in side.labelled.items()}) for side in sides])
+    left_over = _less_baseline([side.mean(values) for side, values in zip(sides, residuals, strict=True)])
+    mean = trust * (raw or 0.0) + left_over
     effective = math.fsum(heaviest.values()) ** 2 / math.fsum(weight**2 for weight in heaviest.values())
     pseudo = _size_of_errors(sides, labelled, ends) ** 2 / (effective + 1)  # as if one error each way had been seen
     errors = {q: (humans[q] - trust * judges[q]) ** 2 + heaviest[q] ** 2 * pseudo for q in labelled}
@@ -213,6 +212,12 @@ def _corrected(sides: Sequence[_Side], ends: tuple[float | None, float | None], 
         None if known else UNKNOWN_DRAW)
 
 
+def _less_baseline(values: Sequence[float]) -> float:
+    """The variant's value less the baseline's, where there are two; else the one there is."""
+    first, *rest = values
+    return first - rest[0] if rest else first
+
+
 def _trust(humans: Mapping[str, float], judges: Mapping[str, float], left: Mapping[str, float]) -> float:
     """The weight of the judge's scores that leaves the least variance, kept in 0..1 as PPI++ does."""
     power = math.fsum(left[q] * judges[q] ** 2 for q in judges)
@@ -224,9 +229,8 @@ def _trust(humans: Mapping[str, float], judges: Mapping[str, float], left: Mappi
 def _size_of_errors(sides: Sequence[_Side], labelled: Sequence[str], ends: tuple[float | None, float | None]) -> float:
     """How large an error of the judge is, where there is one. Where hardly any was seen, the whole range: what is rare
     was not seen."""
-    found = [abs(math.fsum(sign * (side.labelled[q].human - side.labelled[q].judge)
-                           for sign, side in zip((1.0, -1.0), sides, strict=False) if q in side.labelled))
-             for q in labelled]
+    errors = [{q: row.human - row.judge for q, row in side.labelled.items()} for side in sides]
+    found = [abs(_less_baseline([own.get(q, 0.0) for own in errors])) for q in labelled]
     low, high = ends
     seen = [size for size in found if size > 1e-9]
     if low is None or high is None or len(seen) >= _FEW:

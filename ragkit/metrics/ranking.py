@@ -25,8 +25,8 @@ NO_CUT: Final = "union, no cut"
 
 _COMMON: Final = frozenset({"in_range", "deterministic", "rename", "batch_equals_single"})
 LAWS: Final = _COMMON | {"perfect_is_one", "swap_up", "nothing_relevant_undefined", "empty_is_zero", "padding"}
-_UNDEFINED = "no document reaches the level"
-_UNDEFINED_GRADED = "no grade is above 0"
+UNDEFINED: Final = "no document reaches the level"
+UNDEFINED_GRADED: Final = "no grade is above 0"
 _SCALED_FROM: Final = 512.0  # grades from which 2^grade is scaled down
 _TINY: Final = 1e-3  # grades below which 2^grade - 1 would lose digits
 _GAIN: Final = {False: "grade / log2(rank + 1)", True: "(2^grade - 1) / log2(rank + 1)"}
@@ -118,7 +118,7 @@ def _require_ranking(asked: Metric) -> None:
         raise DataError(f"metric {asked.name}: expected a rank metric, got one of kind {definition.kind}")
 
 
-@metric("hit[@k]", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS,
+@metric("hit[@k]", kind="ranking", undefined=UNDEFINED, needs_order=False, laws=LAWS,
         aliases=("Success", "hit_rate"), source="trec_eval success",
         formula="1 if rel_i = 1 for some i <= k, else 0")
 def hit(batch: RankBatch, k: int | None) -> Floats:
@@ -129,7 +129,7 @@ def hit(batch: RankBatch, k: int | None) -> Floats:
     return batch.where_relevant(batch.hits(k) > 0)
 
 
-@metric("precision@k", kind="ranking", undefined=_UNDEFINED, laws=LAWS - {"perfect_is_one"}, aliases=("P",),
+@metric("precision@k", kind="ranking", undefined=UNDEFINED, laws=LAWS - {"perfect_is_one"}, aliases=("P",),
         source="trec_eval P",
         formula="(sum over i <= k of rel_i) / k")
 def precision(batch: RankBatch, k: int) -> Floats:
@@ -140,7 +140,7 @@ def precision(batch: RankBatch, k: int) -> Floats:
     return batch.where_relevant(batch.hits(k) / k)
 
 
-@metric("precision_set", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS - {"padding"},
+@metric("precision_set", kind="ranking", undefined=UNDEFINED, needs_order=False, laws=LAWS - {"padding"},
         source="trec_eval set_P",
         formula="(sum over all i of rel_i) / number returned")
 def precision_set(batch: RankBatch, k: None = None) -> Floats:
@@ -151,7 +151,7 @@ def precision_set(batch: RankBatch, k: None = None) -> Floats:
     return batch.where_relevant(batch.hits() / np.maximum(batch.depth(), 1))
 
 
-@metric("recall[@k]", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS, aliases=("R",),
+@metric("recall[@k]", kind="ranking", undefined=UNDEFINED, needs_order=False, laws=LAWS, aliases=("R",),
         source="trec_eval recall, set_recall",
         formula="(sum over i <= k of rel_i) / R")
 def recall(batch: RankBatch, k: int | None) -> Floats:
@@ -162,7 +162,7 @@ def recall(batch: RankBatch, k: int | None) -> Floats:
     return batch.where_relevant(batch.hits(k) / np.maximum(batch.n_relevant, 1))
 
 
-@metric("allhit[@k]", kind="ranking", undefined=_UNDEFINED, needs_order=False, laws=LAWS, aliases=("Full",),
+@metric("allhit[@k]", kind="ranking", undefined=UNDEFINED, needs_order=False, laws=LAWS, aliases=("Full",),
         source="multi-hop retrieval, path recall",
         formula="1 if (sum over i <= k of rel_i) = R, else 0")
 def allhit(batch: RankBatch, k: int | None) -> Floats:
@@ -170,7 +170,7 @@ def allhit(batch: RankBatch, k: int | None) -> Floats:
     return batch.where_relevant(batch.hits(k) == batch.n_relevant)
 
 
-@metric("mrr[@k]", kind="ranking", undefined=_UNDEFINED, laws=LAWS, aliases=("RR", "recip_rank"),
+@metric("mrr[@k]", kind="ranking", undefined=UNDEFINED, laws=LAWS, aliases=("RR", "recip_rank"),
         source="trec_eval recip_rank",
         formula="1 / i of the first rel_i = 1 if that i <= k, else 0")
 def mrr(batch: RankBatch, k: int | None) -> Floats:
@@ -183,7 +183,7 @@ def mrr(batch: RankBatch, k: int | None) -> Floats:
     return batch.where_relevant(np.where(first <= (np.inf if k is None else k), 1.0 / first, 0.0))
 
 
-@metric("map[@k]", kind="ranking", undefined=_UNDEFINED, laws=LAWS, aliases=("AP",),
+@metric("map[@k]", kind="ranking", undefined=UNDEFINED, laws=LAWS, aliases=("AP",),
         source="trec_eval map, map_cut",
         formula="(sum over i <= k of rel_i * precision@i) / R")
 def average_precision(batch: RankBatch, k: int | None) -> Floats:
@@ -195,7 +195,7 @@ def average_precision(batch: RankBatch, k: int | None) -> Floats:
     return batch.where_relevant(precision_sum(batch, k) / np.maximum(batch.n_relevant, 1))
 
 
-@metric("dcg[@k]", kind="ranking", undefined=_UNDEFINED_GRADED, range=(0.0, None), laws=LAWS - {"perfect_is_one"},
+@metric("dcg[@k]", kind="ranking", undefined=UNDEFINED_GRADED, range=(0.0, None), laws=LAWS - {"perfect_is_one"},
         source="Järvelin & Kekäläinen 2002, with log2(i + 1)",
         formula="sum over i <= k of grade_i / log2(i + 1), a grade below 0 counts as 0")
 def dcg(batch: RankBatch, k: int | None) -> Floats:
@@ -206,7 +206,7 @@ def dcg(batch: RankBatch, k: int | None) -> Floats:
     return np.where(batch.peak > 0, _gained(batch, k, False), np.nan)
 
 
-@metric("ndcg[@k]", kind="ranking", undefined=_UNDEFINED_GRADED, laws=LAWS,
+@metric("ndcg[@k]", kind="ranking", undefined=UNDEFINED_GRADED, laws=LAWS,
         source="trec_eval ndcg, ndcg_cut; Järvelin & Kekäläinen 2002",
         formula="sum over i <= k of grade_i / log2(i + 1), divided by the same sum of the ideal order")
 def ndcg(batch: RankBatch, k: int | None) -> Floats:
@@ -217,7 +217,7 @@ def ndcg(batch: RankBatch, k: int | None) -> Floats:
     return normalized_gain(batch, k)
 
 
-@metric("ndcg_exp[@k]", kind="ranking", undefined=_UNDEFINED_GRADED, laws=LAWS, source="Burges et al. 2005",
+@metric("ndcg_exp[@k]", kind="ranking", undefined=UNDEFINED_GRADED, laws=LAWS, source="Burges et al. 2005",
         formula="sum over i <= k of (2^grade_i - 1) / log2(i + 1), divided by the same sum of the ideal order",
         dialect_of="ndcg", differs="the gain is 2^grade - 1 instead of the grade: for b, x, a with grades b = 2, a = 3 "
         "and c = 1 (missed) ndcg_exp@3 is 0.692020, ndcg@3 is 0.735007")

@@ -34,6 +34,15 @@ class Figure:
     reason: str | None = None
 
 
+def generator(seed: int) -> np.random.Generator:
+    """The random numbers of a seed, which is any whole number: numpy refuses negative ones.
+
+    >>> generator(-1).random() == generator(2**64 - 1).random()
+    True
+    """
+    return np.random.default_rng(seed if seed >= 0 else seed & (2**64 - 1))
+
+
 class Resampling:
     """Draws of questions with replacement: rows that share a question are drawn together.
 
@@ -54,7 +63,7 @@ class Resampling:
         known: dict[Hashable, int] = {}
         self.group = np.array([known.setdefault(g, len(known)) for g in (groups or range(n_rows))], dtype=np.int64)
         self.n_groups = len(known)
-        self._seed, self._resamples = seed & (2**64 - 1), resamples
+        self._seed, self._resamples = seed, resamples
 
     def of_rows(self, reason: str, statistic: Callable[[Array], Array]) -> Figure:
         """The figure of a statistic that is computed from the weight of each row, a line a resample; NaN where it is
@@ -64,7 +73,7 @@ class Resampling:
         rows = max(1, CELLS_AT_ONCE // max(len(self.group), 1))
 
         def drawn() -> Iterator[Array]:
-            random = np.random.default_rng(self._seed)
+            random = generator(self._seed)
             for done in range(0, self._resamples, rows):
                 count = min(rows, self._resamples - done)
                 picks = random.integers(0, self.n_groups, size=(count, self.n_groups), dtype=np.int32)
@@ -88,7 +97,7 @@ class Resampling:
         whole = float(statistic((many @ kinds).reshape(1, *shape))[0])
 
         def drawn() -> Iterator[Array]:
-            random = np.random.default_rng(self._seed)
+            random = generator(self._seed)
             times = random.multinomial(self.n_groups, many / self.n_groups, size=self._resamples)
             yield statistic((times @ kinds).reshape(-1, *shape))
 

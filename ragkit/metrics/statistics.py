@@ -13,10 +13,10 @@ import numpy as np
 
 from ragkit.errors import DataError
 from ragkit.metrics.registry import Direction
+from ragkit.metrics.resampling import generator
 from ragkit.records.judgements import Score
 
 _CONFIDENCE = 0.95
-_SEEDS = 2**64 - 1
 _DRAWS_AT_ONCE = 4_000_000  # bounds the memory of the bootstrap to some 50 MB
 
 
@@ -97,7 +97,7 @@ def bootstrap(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float
         return None, None
     if np.all(data == data[0]):  # the mean of equal numbers may be off by a rounding error
         return float(data[0]), float(data[0])
-    random = np.random.default_rng(seed if seed >= 0 else seed & _SEEDS)  # numpy refuses negative ones
+    random = generator(seed)
     rows = max(1, _DRAWS_AT_ONCE // count)
     means = np.concatenate([
         data[random.integers(0, count, size=(min(rows, resamples - done), count), dtype=np.int32)].mean(axis=1)
