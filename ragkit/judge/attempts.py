@@ -26,7 +26,7 @@ from ragkit.judge.calls import (
 )
 from ragkit.judge.faults import TOO_LONG
 from ragkit.judge.ledger import Ledger, guess_tokens
-from ragkit.judge.limits import Limits, backoff, pause
+from ragkit.judge.limits import Limits, Slots, backoff, pause
 from ragkit.judge.replies import is_judge_refusal
 from ragkit.judge.settings import JudgeSettings
 
@@ -61,7 +61,7 @@ class Asker:
     """All that a call needs of its run. `stopped` is asked before each request and while waiting."""
 
     connection: Connection
-    slots: asyncio.Semaphore
+    slots: Slots
     limits: Limits
     ledger: Ledger
     settings: JudgeSettings

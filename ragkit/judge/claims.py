@@ -12,37 +12,36 @@ import sqlite3
 import threading
 import time
 import uuid
-from pathlib import Path
 
 _LASTS = 20.0  # seconds; refreshed long before by who is alive
-_TABLE = ("CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) "
-          "WITHOUT ROWID")
+TABLE = ("CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT NOT NULL, until REAL NOT NULL) "
+         "WITHOUT ROWID;")
 _TAKE = ("INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, "
          "until = excluded.until WHERE until < ? OR owner = excluded.owner")
+_END = "DELETE FROM claims WHERE key = ? AND owner = ?"
 
 
 class Claims:
-    """The claims of one gateway in a judgement file. Every call may come from any thread.
+    """The claims of one gateway, on the connection of its store and under its lock.
 
-    >>> import tempfile
+    >>> import pathlib, tempfile
+    >>> from ragkit.judge.store import JudgementStore
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ours, theirs = (Claims(Path(folder) / "judgements.sqlite") for _ in range(2))
-    ...     print(ours.take("k"), theirs.take("k"))
-    ...     ours.release("k")
-    ...     print(theirs.take("k"))
+    ...     ours, theirs = (JudgementStore(pathlib.Path(folder) / "judgements.sqlite") for _ in range(2))
+    ...     print(ours.claims.take("k"), theirs.claims.take("k"))
+    ...     ours.claims.release("k")
+    ...     print(theirs.claims.take("k"))
     ...     ours.close(), theirs.close()
     True False
     True
     (None, None)
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, base: sqlite3.Connection, lock: threading.Lock) -> None:
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._lock = threading.Lock()
+        self._lock = lock
         self._held: set[str] = set()
-        self._base = sqlite3.connect(str(path), timeout=30, check_same_thread=False, isolation_level=None)
-        self._base.execute("PRAGMA synchronous=NORMAL")  # not OFF: a checkpoint made here writes the judgements, too
-        self._base.execute(_TABLE)
+        self._base = base
 
     def take(self, key: str) -> bool:
         """Whether the question is ours to ask now."""
@@ -62,11 +61,19 @@ class Claims:
             self._held.add(key)
             return True
 
+    def ending(self, key: str) -> tuple[str, tuple[str, str]] | None:
+        """The statement that ends a claim, for the commit of its reply; None where the claim is not held."""
+        if key not in self._held:
+            return None
+        self._held.discard(key)
+        return _END, (key, self.owner)
+
     def release(self, key: str) -> None:
+        """Ends a claim that brought no reply."""
         with self._lock:
-            if key in self._held:
-                self._held.discard(key)
-                self._execute("DELETE FROM claims WHERE key = ? AND owner = ?", (key, self.owner))
+            ending = self.ending(key)
+            if ending is not None:
+                self._execute(*ending)
 
     def refresh(self) -> None:
         """Says that the owner is still alive; to be called every few seconds."""
@@ -74,12 +81,11 @@ class Claims:
             if self._held:
                 self._execute("UPDATE claims SET until = ? WHERE owner = ?", (time.time() + _LASTS, self.owner))
 
-    def close(self) -> None:
-        with self._lock:
-            if self._held:
-                self._execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
-            self._held.clear()
-            self._base.close()
+    def end(self) -> None:
+        """Ends all that are held. The caller has the lock."""
+        if self._held:
+            self._execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
+        self._held.clear()
 
     def _execute(self, statement: str, values: tuple[object, ...]) -> None:
         try:

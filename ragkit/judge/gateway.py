@@ -22,9 +22,8 @@ from ragkit.judge.calls import (
     TransientError,
     UnusableReplyError,
 )
-from ragkit.judge.claims import Claims
 from ragkit.judge.keys import CallKeys, digest
-from ragkit.judge.limits import Limits, pause
+from ragkit.judge.limits import Limits, Slots, pause
 from ragkit.judge.prices import open_account
 from ragkit.judge.replies import Schema, read_reply
 from ragkit.judge.settings import JudgeSettings
@@ -57,6 +56,10 @@ class _Run:
     flights: dict[str, asyncio.Task[Reply]] = field(default_factory=dict)
     users: int = 0
 
+    @property
+    def slots(self) -> Slots:
+        return self.asker.slots
+
 
 class _ElsewhereError(Exception):
     """Another process asks this very question now, or has just got its answer."""
@@ -79,7 +82,6 @@ class Gateway:
         self.stopped: JudgeError | None = None
         self._keys = CallKeys(fingerprint or digest({"format": 1, "system": SYSTEM_MESSAGE, **backend.identity}))
         self._runs: dict[asyncio.AbstractEventLoop, _Run] = {}
-        self._claims: Claims | None = None
         self._lost = 0
         self._answered = False
 
@@ -169,17 +171,14 @@ class Gateway:
             self._note_lost(error)
             raise
         finally:
-            if self._claims is not None:
-                self._claims.release(key)
+            self.store.claims.release(key)
         return Reply(data, reply.text, "asked")
 
     def _claim(self, key: str, read: Callable[[ModelReply], Any]) -> None:
         """Right before sending: is the question ours to ask? Raises _ElsewhereError where another process has it."""
         if self.store.path is None:
             return
-        if self._claims is None:
-            self._claims = Claims(self.store.path)
-        if not self._claims.take(key) or self._from_store(key, read) is not None:
+        if not self.store.claims.take(key) or self._from_store(key, read) is not None:
             raise _ElsewhereError
 
     def _note_lost(self, error: CallError) -> None:
@@ -201,7 +200,7 @@ class Gateway:
         if run is None:
             stack = AsyncExitStack()
             connection = await stack.enter_async_context(self.backend.connect())
-            slots = asyncio.Semaphore(self.settings.concurrency)
+            slots = Slots(self.settings.concurrency)
             run = _Run(Asker(connection, slots, self.limits, self.account, self.settings, lambda: self.stopped,
                              self.room), stack, alive=loop.create_task(self._stay_alive()))
             opened, run = run, self._runs.setdefault(loop, run)
@@ -223,8 +222,7 @@ class Gateway:
     async def _stay_alive(self) -> None:
         while True:
             await asyncio.sleep(_ALIVE)
-            if self._claims is not None:
-                self._claims.refresh()
+            self.store.claims.refresh()
 
     async def check(self, *, ask: bool = True) -> None:
         """Before any work: does the judge answer? JudgeError says what, where, and how to mend it.
@@ -251,9 +249,6 @@ class Gateway:
 
     def close(self) -> None:
         """Closes the store. Connections are closed by the runs that opened them."""
-        if self._claims is not None:
-            self._claims.close()
-            self._claims = None
         self.store.close()
 
     def __enter__(self) -> Gateway:

@@ -6,7 +6,7 @@ ragas is loaded only when something is missing. What a metric asks is in ragas_m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,26 +83,32 @@ async def _judge_missing(book: JudgementBook, tasks: list[_Task], found: Results
     if any(task.metric.name == "answer_relevancy" for task in tasks):
         await asyncio.to_thread(book.load_embedder)
     await gateway.check(ask=False)
-    # Not all at once: what was begun first is finished first, so that an interrupted run has whole judgements.
-    window = asyncio.Semaphore(2 * gateway.settings.concurrency)
     vectors = Vectors(book.embedder)
 
     async def one(task: _Task) -> None:
-        async with window:
-            if gateway.stopped is not None:
-                raise gateway.stopped
-            judgement = await _judge(book, task, vendor, vectors)
+        if gateway.stopped is not None:
+            raise gateway.stopped
+        judgement = await _judge(book, task, vendor, vectors)
         book.keep(task.metric, task.sample, judgement)
         shared = replace(judgement, n_calls=0, n_stored=judgement.n_calls + judgement.n_stored)
         for place, owner in enumerate(task.owners):
             found[owner, task.metric.name] = shared if place else judgement
             _call(on_done)
 
-    async with gateway.running():
-        outcomes = await asyncio.gather(*map(one, tasks), return_exceptions=True)
-    errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-    if errors:
-        raise next((error for error in errors if not isinstance(error, JudgeError)), gateway.stopped or errors[0])
+    async with gateway.running() as run:
+        try:
+            await run.slots.in_turn(map(one, _chains_first(tasks, gateway.settings.concurrency)))
+        except JudgeError as error:
+            raise gateway.stopped or error from None
+
+
+def _chains_first(tasks: list[_Task], block: int) -> Iterator[_Task]:
+    """The tasks in their order, but in each block of so many those whose calls build on another first: the last calls
+    of a run are then not a chain that all slots but one wait for."""
+    from ragkit.judge.ragas_metrics import CHAINS
+
+    for start in range(0, len(tasks), block):
+        yield from sorted(tasks[start:start + block], key=lambda task: task.metric.name not in CHAINS)
 
 
 async def _judge(book: JudgementBook, task: _Task, vendor: Ragas, vectors: Vectors) -> Judgement:

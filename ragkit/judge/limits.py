@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
+
+from ragkit.errors import JudgeError
 
 
 class Pace:
@@ -51,6 +54,62 @@ class Gate:
         return left + random.uniform(0.0, self._spread) if left > 0 else 0.0
 
 
+class Slots:
+    """So many calls in flight, first come, first served, and the work that makes the calls, begun as slots come free.
+
+    Belongs to one event loop.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._free = asyncio.Semaphore(count)
+        self._waiting = 0
+        self._few = asyncio.Event()
+        self._few.set()
+
+    async def __aenter__(self) -> None:
+        self._queue(1)
+        try:
+            await self._free.acquire()
+        finally:
+            self._queue(-1)
+
+    async def __aexit__(self, *error: object) -> None:
+        self._free.release()
+
+    def _queue(self, change: int) -> None:
+        self._waiting += change
+        if self._waiting <= self._count // 8:  # enough that a free slot never waits for the work behind it
+            self._few.set()
+        else:
+            self._few.clear()
+
+    async def in_turn(self, jobs: Iterable[Coroutine[Any, Any, None]]) -> None:
+        """Does the jobs, each begun when few calls of those before it still wait for a slot.
+
+        So what was begun first is finished first: an interrupted run has whole judgements, and no call of a chain
+        stands in a queue behind the first calls of all the others. All are waited for before an error is raised: one
+        that is no JudgeError, if there is one.
+        """
+        begun: list[asyncio.Task[None]] = []
+        room = asyncio.Semaphore(2 * self._count)  # for jobs that wait for something else than a slot
+        try:
+            for job in jobs:
+                await room.acquire()
+                await self._few.wait()
+                begun.append(asyncio.create_task(job))
+                begun[-1].add_done_callback(lambda _: room.release())
+                await asyncio.sleep(0)  # its calls get in line
+            outcomes = await asyncio.gather(*begun, return_exceptions=True)
+        except BaseException:
+            for task in begun:
+                task.cancel()
+            raise
+        errors = [outcome for outcome in outcomes if outcome is not None]
+        if errors:
+            raise min(errors, key=lambda error: isinstance(error, JudgeError))
+
+
 class Limits:
     """The limits of one gateway. Times are shared between event loops; the slots belong to one run in one loop."""
 
@@ -66,7 +125,7 @@ class Limits:
             await pause(wait, stopped)
 
     @asynccontextmanager
-    async def slot(self, slots: asyncio.Semaphore, tokens: float, stopped: Callable[[], bool]) -> AsyncIterator[None]:
+    async def slot(self, slots: Slots, tokens: float, stopped: Callable[[], bool]) -> AsyncIterator[None]:
         """One of the calls in flight. The gate is looked at inside too: it may have shut while we waited for a slot."""
         async with slots:
             await self.ready(tokens, stopped)

@@ -218,3 +218,5 @@ ASK: Mapping[str, Ask] = {
     "factual_correctness": _factual_correctness,
     "noise_sensitivity": _noise_sensitivity,
 }
+CHAINS = ("faithfulness", "factual_correctness", "noise_sensitivity")
+"""Those whose later calls build on the replies to their first."""

@@ -6,7 +6,6 @@ evaluation/relevance.py.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, Literal
 from ragkit.errors import JudgeError
 from ragkit.judge.calls import CallError, UnusableReplyError
 from ragkit.judge.gateway import Gateway
+from ragkit.judge.limits import Slots
 from ragkit.judge.once import ask_once
 from ragkit.judge.samples import judge_text
 from ragkit.judge.statements import known_statements, statements_of
@@ -122,16 +122,15 @@ async def judge_relevance(gateway: Gateway, wanted: Iterable[Asked], on_done: Ca
     asking = not gateway.settings.frozen and any(_unknown(gateway, pool.asked, others) for pool in pools)
     if asking:
         await gateway.check()
-    window = asyncio.Semaphore(2 * gateway.settings.concurrency)  # what was begun first is finished first
-    async with gateway.running() if asking else nullcontext():
-        await asyncio.gather(*(_state(gateway, pool, window) for pool in pools))
-        jobs = []
+    async with gateway.running() if asking else nullcontext() as run:
+        slots = Slots(gateway.settings.concurrency) if run is None else run.slots
+        await slots.in_turn(_state(gateway, pool) for pool in pools)
         for pool in pools:
             if pool.error is None:
                 pool.key = pool_key(gateway.fingerprint, pool.asked.text, pool.statements)
                 _read(gateway, pool, others)
-                jobs += [_grade(gateway, pool, text, window, on_done) for text in _missing(pool)]
-        await asyncio.gather(*jobs)
+        await slots.in_turn(_grade(gateway, pool, text, on_done) for pool in pools if pool.error is None
+                            for text in _missing(pool))
     return pools
 
 
@@ -165,38 +164,35 @@ def pools_fingerprint(pools: Iterable[Pool]) -> str:
     return _digest(rows)[:16]
 
 
-async def _state(gateway: Gateway, pool: Pool, window: asyncio.Semaphore) -> None:
+async def _state(gateway: Gateway, pool: Pool) -> None:
     asked = pool.asked
     if not asked.reference:
         return
     if not asked.passages:  # nothing to judge, but what other runs found belongs to the pool all the same
         pool.statements = known_statements(gateway, asked.text, asked.reference) or ()
         return
-    async with window:
-        try:
-            pool.statements = await statements_of(gateway, asked.text, asked.reference)
-        except (CallError, JudgeError) as error:
-            pool.error = f"the statements of the reference answer: {_said(error)}"
+    try:
+        pool.statements = await statements_of(gateway, asked.text, asked.reference)
+    except (CallError, JudgeError) as error:
+        pool.error = f"the statements of the reference answer: {_said(error)}"
 
 
-async def _grade(gateway: Gateway, pool: Pool, text: str, window: asyncio.Semaphore,
-                 on_done: Callable[[], None] | None) -> None:
+async def _grade(gateway: Gateway, pool: Pool, text: str, on_done: Callable[[], None] | None) -> None:
     asked, name = pool.asked, text_id(text)
     key = _digest([pool.key, text])
-    async with window:
-        try:
-            prompt = relevance_prompt(asked.text, pool.statements, text)
-            reply = await ask_once(gateway, prompt, _SCHEMA, metric=asked.metric,
-                                   check=_checker(len(pool.statements)))
-        except JudgeError as error:
-            pool.failed[name] = _said(error)
-            return
-        except CallError as error:
-            known = gateway.store.failure(key) if gateway.settings.frozen else None
-            pool.failed[name] = known[0] if known is not None else error.reason
-            if not gateway.settings.frozen:
-                gateway.store.keep_failure(key, gateway.name, asked.metric, error.reason, error.raw)
-            return
+    try:
+        prompt = relevance_prompt(asked.text, pool.statements, text)
+        reply = await ask_once(gateway, prompt, _SCHEMA, metric=asked.metric,
+                               check=_checker(len(pool.statements)))
+    except JudgeError as error:
+        pool.failed[name] = _said(error)
+        return
+    except CallError as error:
+        known = gateway.store.failure(key) if gateway.settings.frozen else None
+        pool.failed[name] = known[0] if known is not None else error.reason
+        if not gateway.settings.frozen:
+            gateway.store.keep_failure(key, gateway.name, asked.metric, error.reason, error.raw)
+        return
     data = reply.data
     grade = StoredGrade(key, gateway.name, asked.id, "", data["grade"], tuple(sorted(set(data["carries"]))), pool.key,
                         name, data["reason"])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ragkit.errors import DataError
+from ragkit.judge import claims
 from ragkit.judge.calls import ModelReply
 from ragkit.judge.ledger import Spending
 from ragkit.records.judgements import Score, Verdict
@@ -85,12 +86,13 @@ class JudgementStore:
             _use_wal(self._base)
             self._base.execute("PRAGMA synchronous=NORMAL")
             self._base.execute("PRAGMA wal_autocheckpoint=4000")  # only then it waits for the disk
-            self._base.executescript(_TABLES)
+            self._base.executescript(_TABLES + claims.TABLE)
             self._base.execute("INSERT OR IGNORE INTO meta VALUES ('format', ?)", (FORMAT,))
             found = self._base.execute("SELECT value FROM meta WHERE name = 'format'").fetchone()[0]
         except (sqlite3.Error, OSError) as error:
             raise DataError(f"judgement store {path}: expected an SQLite file of ragkit that can be written, "
                             f"got: {error}") from error
+        self.claims = claims.Claims(self._base, self._lock)
         if found != FORMAT:
             raise DataError(f"judgement store {path}: format {found}, this version reads format {FORMAT}")
 
@@ -98,6 +100,7 @@ class JudgementStore:
         """Writes down what was spent last, and closes the file."""
         with self._lock:
             try:
+                self.claims.end()
                 self._commit()
             finally:
                 self._base.close()
@@ -108,10 +111,13 @@ class JudgementStore:
 
     def keep_reply(self, key: str, judge: str, metric: str, reply: ModelReply, *, replace: bool = False) -> bool:
         """Whether the reply was kept. The first one stays, so that two processes that asked the same thing agree on
-        one; `replace` is for one that turned out to be of no use."""
+        one; `replace` is for one that turned out to be of no use. A claim on the question ends with the same commit."""
         how = "REPLACE" if replace else "IGNORE"
         row = (key, judge, metric, _text(reply.text), reply.tokens_in, reply.tokens_out, time.time())
-        return self._write((f"INSERT OR {how} INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)", row)) > 0  # noqa: S608
+        insert = (f"INSERT OR {how} INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608
+        with self._lock:
+            claim = self.claims.ending(key)
+            return self._commit(insert, *([] if claim is None else [claim])) > 0
 
     def verdicts(self, key: str) -> StoredVerdicts | None:
         row = self._one("SELECT verdicts, reason, n_calls FROM verdicts WHERE key = ?", key)
