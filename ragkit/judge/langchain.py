@@ -74,7 +74,10 @@ class LangChainModel:
         return _reply(message)
 
     def _with_room(self, max_tokens: int) -> Any:
-        """The model with so much more (or less) room than its own as the request has than the settings."""
+        """The model with so much more (or less) room than its own as the request has than the settings.
+
+        Less room is a courtesy, so a model without a known field for it is asked as it is; more is needed: CallError.
+        """
         factor = max_tokens / self.settings.max_tokens
         if factor == 1:
             return self.model
@@ -82,6 +85,8 @@ class LangChainModel:
             own = getattr(self.model, name, None)
             if isinstance(own, int) and own > 0:
                 return self.model.model_copy(update={name: int(own * factor)})
+        if factor < 1:
+            return self.model
         raise CallError(f"the reply was truncated, and {type(self.model).__name__} has no known field for more room",
                         kind="truncated")
 

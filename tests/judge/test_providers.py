@@ -408,6 +408,17 @@ def test_a_reply_that_no_field_can_make_longer_is_not_paid_four_times() -> None:
     assert len(model.asked) == 1
 
 
+def test_a_model_without_a_field_for_room_can_be_checked() -> None:
+    """The check asks for less room than a judgement; a model that sets none is asked as it is."""
+    openai = pytest.importorskip("langchain_openai")
+    with OpenAIServer(lambda r: "1") as server:
+        for model in (Model("1"), openai.ChatOpenAI(model="m", base_url=server.url, api_key="none", max_retries=0)):
+            with quick(model) as gateway:
+                asyncio.run(gateway.check())
+                assert gateway.ledger["metrics"] == {"check": {"calls": 1}}
+        assert len(server.calls) == 1
+
+
 def test_a_model_is_known_by_its_parameters_and_not_by_its_key() -> None:
     openai = pytest.importorskip("langchain_openai")
 
