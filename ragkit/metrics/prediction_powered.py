@@ -182,8 +182,9 @@ def _corrected(sides: Sequence[_Side], ends: tuple[float | None, float | None], 
     known = all(side.known for side in sides)
     fewest = min(len(side.labelled) for side in sides)
     if fewest < 2 or not n_questions:
-        whose = " of each run: those of one say nothing of the judge's errors on the other" if len(sides) > 1 else ""
-        reason = f"{fewest} labels, expected at least 2{whose}" if n_questions else "no question with a judge's score"
+        whose = " of each run (those of one say nothing of the judge's errors on the other)" if len(sides) > 1 else ""
+        reason = f"expected at least 2 labels{whose}, got {fewest}"
+        reason = reason if n_questions else "no question with a judge's score"
         return Corrected(None, None, None, raw, None, 0.0, len(labelled), n_questions, known, reason=reason)
 
     def total(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:

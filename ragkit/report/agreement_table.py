@@ -37,9 +37,8 @@ def agreement_lines(result: Found) -> list[str]:
       kappa              0.500  (one question gives no interval)
     """
     labels, comparisons = result["labels"], result["comparisons"]
-    many = "" if labels["questions"] == 1 else "s"
-    lines = [f"{labels['file']}: {numbers.count(labels['rows'])} rows, {numbers.count(labels['questions'])} "
-             f"question{many}; 95 % intervals resample questions"]
+    lines = [f"{labels['file']}: {numbers.counted(labels['rows'], 'row')}, "
+             f"{numbers.counted(labels['questions'], 'question')}; 95 % intervals resample questions"]
     if labels["weighted"]:
         lines.append("Figures are weighted by the column weight, what each row stands for; counts are of rows.")
     whole = [found for found in comparisons if found["slice"] is None]

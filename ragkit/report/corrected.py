@@ -23,9 +23,7 @@ class CorrectedRow:
     interval: str
     raw: str
     labels: str
-    agreement: str
-    needed: str
-    remarks: tuple[str, ...]
+    facts: tuple[str, ...]  # what a reader must know of it: how it was drawn, how far judge and people agree
 
 
 @dataclass(frozen=True)
@@ -51,11 +49,14 @@ def corrected_rows(data: ReportData) -> list[CorrectedRow]:
 def _corrected(name: str, entry: Mapping[str, Any]) -> CorrectedRow:
     drawn = "weighted" if entry.get("weighted") else "not known how drawn"
     labels = f"{numbers.of(entry.get('n_labels'), entry.get('n_questions'))}, {drawn}" if entry.get("n_labels") else "0"
-    remarks = [str(entry["warning"])] if entry.get("warning") else []
+    facts = [str(entry["warning"])] if entry.get("warning") else []
+    facts += map(str, entry.get("notes") or ())
+    for head, text in (("judge against people", _agreement(entry.get("agreement") or {})),
+                       ("to tell its mean from one so far away", _needed(entry.get("labels_to_decide") or {}))):
+        facts += [f"{head}: {text}"] if text else []
     return CorrectedRow(
         name, numbers.number(entry.get("mean")), numbers.interval(entry.get("low"), entry.get("high")),
-        numbers.number(entry.get("raw")), labels, _agreement(entry.get("agreement") or {}),
-        _needed(entry.get("labels_to_decide") or {}), (*remarks, *map(str, entry.get("notes") or ())))
+        numbers.number(entry.get("raw")), labels, tuple(facts))
 
 
 def _agreement(found: Mapping[str, Any]) -> str:
@@ -108,11 +109,9 @@ def bridge_rows(data: ReportData) -> list[BridgeRow]:
     found: Mapping[str, Any] = data.summary.get("bridge") or {}
     made = []
     for name, entry in (found.get("metrics") or {}).items():
-        offset = numbers.number(entry.get("offset"))
-        sign = "+" if offset != numbers.NONE and not offset.startswith("-") and float(offset) > 0 else ""
         what = f"on {numbers.count(entry.get('n_kappa'))} {entry.get('kappa_of')}" if entry.get("n_kappa") else ""
         ends = numbers.interval(entry.get("low"), entry.get("high"))
         old, new = numbers.number(entry.get("old")), numbers.number(entry.get("new"))
-        kappa = numbers.number(entry.get("kappa"))
-        made.append(BridgeRow(name, sign + offset, ends, old, new, numbers.count(entry.get("n")), kappa, what))
+        offset, kappa = numbers.signed(entry.get("offset")), numbers.number(entry.get("kappa"))
+        made.append(BridgeRow(name, offset, ends, old, new, numbers.count(entry.get("n")), kappa, what))
     return made

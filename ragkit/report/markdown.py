@@ -73,7 +73,7 @@ def _headline(data: ReportData) -> list[str]:
 
 
 def _mean(row: rows.MetricRow) -> str:
-    return row.mean if row.mean != numbers.NONE else row.state
+    return row.mean if row.has_mean else row.state
 
 
 def _why(row: rows.MetricRow) -> str:
@@ -97,10 +97,8 @@ def _corrected(data: ReportData) -> list[str]:
     if lines:
         body = [[texts.code(row.name), f"**{row.mean}**", row.interval, row.raw, row.labels] for row in lines]
         made += [corrected.ABOUT, table(["Metric", "Corrected mean", "95% interval", "Judge’s own", "Labels"], body)]
-        facts = [(row.name, text) for row in lines for text in (
-            *row.remarks, f"judge against people: {row.agreement}" if row.agreement else "",
-            f"to tell its mean from one so far away: {row.needed}" if row.needed else "") if text]
-        made.append("\n".join(f"- {texts.code(name)}: {texts.markdown(text)}" for name, text in facts))
+        made.append("\n".join(
+            f"- {texts.code(row.name)}: {texts.markdown(fact)}" for row in lines for fact in row.facts))
     if bridge:
         body = [[texts.code(row.name), f"**{row.offset}**", row.interval, row.old, row.new, row.n,
                  f"{row.kappa} {row.kappa_of}"]

@@ -52,6 +52,25 @@ def count(value: object) -> str:
     return NONE if number_ is None else f"{round(number_):,}"
 
 
+def counted(value: object, one: str, many: str = "") -> str:
+    """How many of something; `many` where its plural is no plain s.
+
+    >>> counted(1, "question"), counted(1200, "question"), counted(2, "copy", "copies")
+    ('1 question', '1,200 questions', '2 copies')
+    """
+    return f"{count(value)} {one if known(value) == 1 else many or f'{one}s'}"
+
+
+def signed(value: object) -> str:
+    """A difference, with its sign.
+
+    >>> signed(0.0531), signed(-0.2), signed(0.0001), signed(None)
+    ('+0.053', '-0.200', '0.000', '–')
+    """
+    text = number(value)
+    return f"+{text}" if (known(value) or 0) > 0 and text != number(0) else text
+
+
 def plain(value: object) -> str:
     """A number as it came (a grade, a verdict), without trailing zeros.
 

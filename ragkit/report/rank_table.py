@@ -12,6 +12,7 @@ from typing import Any
 
 from ragkit.records.runs import PLAIN_RULES, RunRules
 from ragkit.report import numbers
+from ragkit.report.numbers import counted
 
 WIDTH = 80
 DECIMALS = 4
@@ -47,7 +48,7 @@ class Settings:
 def rank_lines(result: Mapping[str, Any], settings: Settings, n_questions: int) -> list[str]:
     """The table and the notes, as lines of at most 80 columns where the names allow it."""
     runs: Mapping[str, Mapping[str, Mapping[str, Any]]] = result["runs"]
-    lines = _wrapped(f"{numbers.count(n_questions)} questions; {settings.words()}", "")
+    lines = _wrapped(f"{counted(n_questions, 'question')}; {settings.words()}", "")
     heads = {name: name for name in runs}
     metrics = list(next(iter(runs.values())))
     if not _blocks(list(heads.values()), metrics, 1):
@@ -77,34 +78,34 @@ def note_words(note: Mapping[str, Any], settings: Settings) -> str:
     verb = "has" if count == 1 else "have"
     match note["kind"]:
         case "no_overlap":
-            return (f"the run and the qrels have nothing in common ({_number(count, 'question')} looked at): a wrong "
+            return (f"the run and the qrels have nothing in common ({counted(count, 'question')} looked at): a wrong "
                     f"file, or ids written otherwise? {'; '.join(note['examples'])}")
         case "missing":
-            return f"no results for {_number(count, 'question')} of the qrels (scored 0): {few}"
+            return f"no results for {counted(count, 'question')} of the qrels (scored 0): {few}"
         case "unknown_questions":
-            return f"{_number(count, 'question')} of the run without a row in the qrels (ignored): {few}"
+            return f"{counted(count, 'question')} of the run without a row in the qrels (ignored): {few}"
         case "similar_ids":
-            return (f"{_number(count, 'id')} of the qrels not found, while the run holds one that looks the same "
+            return (f"{counted(count, 'id')} of the qrels not found, while the run holds one that looks the same "
                     f"(--normalize-ids takes them as equal): {'; '.join(note['examples'][:FEW])}")
         case "nothing_relevant":
             zero = "0, and counted (--trec)" if settings.trec else "undefined, and in no mean"
             level = numbers.plain(settings.level)
-            return f"no document of {_number(count, 'question')} reaches grade {level} ({zero}): {few}"
+            return f"no document of {counted(count, 'question')} reaches grade {level} ({zero}): {few}"
         case "duplicates":
-            return f"{_number(count, 'later copy', 'later copies')} of a document dropped, ranks closed up: {few}"
+            return f"{counted(count, 'later copy', 'later copies')} of a document dropped, ranks closed up: {few}"
         case "ties":
             rule = "by document id, descending, as trec_eval; --ties rank takes the run's own order" \
                 if settings.rules.ties == "id" else \
                 "in the run's own order; trec_eval takes the document id, descending"
-            return f"{_number(count, 'result')} {verb} the score of one above of the same question; ordered {rule}"
+            return f"{counted(count, 'result')} {verb} the score of one above of the same question; ordered {rule}"
         case "self":
-            return f"{_number(count, 'document')} dropped because the id is the question's (--drop-self): {few}"
+            return f"{counted(count, 'document')} dropped because the id is the question's (--drop-self): {few}"
         case "unmapped":
-            return f"{_number(count, 'id')} not in the document map, taken as documents: {few}"
+            return f"{counted(count, 'id')} not in the document map, taken as documents: {few}"
         case "unjudged":
             depth = "in the lists" if k is None else f"in the top {k}"
             share = f" ({numbers.percent(float(note['text']), 1)} of those there are judged)" if "text" in note else ""
-            return (f"{_number(count, 'document')} {depth} {verb} no label, and {'counts' if count == 1 else 'count'} "
+            return (f"{counted(count, 'document')} {depth} {verb} no label, and {'counts' if count == 1 else 'count'} "
                     f"as not relevant{share}")
         case "short_lists":
             return f"{_short(note, k)}; precision@k still divides by k"
@@ -115,17 +116,13 @@ def _short(note: Mapping[str, Any], k: int | None) -> str:
     if note["count"] == 1:
         question, _, length = note["examples"][0].rpartition(" ")
         return f"only {length.strip('()')} returned for {question}"
-    return f"fewer than {k} returned for {_number(note['count'], 'question')}: {_listed(note)}"
+    return f"fewer than {k} returned for {counted(note['count'], 'question')}: {_listed(note)}"
 
 
 def _listed(note: Mapping[str, Any]) -> str:
     few = note["examples"][:FEW]
     more = note["count"] - len(few)
     return ", ".join(few) + (f" and {numbers.count(more)} more" if few and more > 0 else "")
-
-
-def _number(count: int, one: str, many: str = "") -> str:
-    return f"{numbers.count(count)} {one if count == 1 else many or f'{one}s'}"
 
 
 def _blocks(

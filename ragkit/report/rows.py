@@ -32,7 +32,13 @@ class MetricRow:
 
     @property
     def anchor(self) -> str:
+        """The id on the page of the metric's definition."""
         return texts.anchor("m", self.name)
+
+    @property
+    def has_mean(self) -> bool:
+        """Whether something was scored; where not, `state` says why."""
+        return self.mean != numbers.NONE
 
     @property
     def state(self) -> str:
@@ -170,8 +176,7 @@ def sides(data: ReportData) -> list[tuple[str, str, list[MetricRow]]]:
 def step_rows(data: ReportData, names: list[str] | None = None) -> tuple[list[str], list[StepRow]]:
     """The metrics shown (the preferred ones unless named), and a row a step; steps count from 0."""
     per_step: Mapping[str, Mapping[str, Any]] = data.summary.get("per_step") or {}
-    present = {name for figures in per_step.values() for name in figures}
-    shown = labels.chosen(present, labels.STEP_METRICS) if names is None else names
+    shown = labels.chosen(all_step_metrics(data), labels.STEP_METRICS) if names is None else names
     return shown, [
         StepRow(step, numbers.count(data.step_reach.get(step)), _cells(data, figures, shown))
         for step, figures in sorted(per_step.items(), key=lambda item: step_order(item[0]))

@@ -33,7 +33,7 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
     shown: list[Text | Table] = [
         Text(""),
         write.line(str(data.summary.get("variant") or "report"), "bold"),
-        write.line(f"{numbers.count(asked.get('asked'))} questions: {states}", "dim"),
+        write.line(f"{numbers.counted(asked.get('asked'), 'question')}: {states}", "dim"),
         write.metrics(data),
     ]
     for name, figures in (data.summary.get("metrics") or {}).items():
@@ -104,7 +104,7 @@ class _Writer:
                 missing += [f"{row.failed} failed"] if row.failed else []
                 missing += [labels.NEEDS_JUDGE] if row.needs_judge else []
                 cells = (row.name, row.mean, row.interval, row.scored, ", ".join(missing))
-                made.add_row(*map(self.safe, cells), style="dim" if row.mean == numbers.NONE else None)
+                made.add_row(*map(self.safe, cells), style=None if row.has_mean else "dim")
         return made
 
     def judged(self, data: ReportData) -> list[Text | Table]:
@@ -132,10 +132,7 @@ class _Writer:
             for row in lines:
                 made.add_row(*map(self.safe, (row.name, row.mean, row.interval, row.raw, row.labels)))
             shown.append(made)
-            shown += [self.line(f"{row.name}: {text}", "dim") for row in lines for text in (*row.remarks, row.agreement)
-                      if text]
-            shown += [self.line(f"{row.name}, to tell its mean from one so far away: {row.needed}", "dim")
-                      for row in lines if row.needed]
+            shown += [self.line(f"{row.name}: {fact}", "dim") for row in lines for fact in row.facts]
         if bridge:
             shown += [Text(""), self.line(corrected.bridge_title(data))]
             made = self.table("New minus old", "Offset", "95% interval", "Old", "New", "Kappa")

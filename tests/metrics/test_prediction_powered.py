@@ -216,7 +216,7 @@ def test_too_few_labels_and_wrong_weights() -> None:
     judged = {"a": 1.0, "b": 0.0}
     made = corrected_mean(judged, {"a": Labelled(1, 1, 1)})
     assert (made.mean, made.low, made.raw) == (None, None, 0.5)
-    assert made.reason == "1 labels, expected at least 2" and made.labels_to_decide(0.1) is None
+    assert made.reason == "expected at least 2 labels, got 1" and made.labels_to_decide(0.1) is None
     assert corrected_mean({}, {}).reason == "no question with a judge's score"
     for weight in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(DataError, match="a weight above 0"):

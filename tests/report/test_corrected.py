@@ -29,7 +29,7 @@ BRIDGE: dict[str, Any] = {
         "faithfulness": {"offset": 0.053, "low": -0.01, "high": 0.116, "n": 58, "old": 0.8, "new": 0.853, "kappa": 0.61,
                          "kappa_of": "verdicts", "n_kappa": 140, "reason": None},
         "context_recall": {"offset": None, "low": None, "high": None, "n": 1, "old": 1.0, "new": 1.0, "kappa": None,
-                           "kappa_of": "scores", "n_kappa": 0, "reason": "1 labels"}}}
+                           "kappa_of": "scores", "n_kappa": 0, "reason": "expected at least 2 labels, got 1"}}}
 
 
 def with_people() -> ReportData:
