@@ -394,6 +394,56 @@ def test_a_budget_is_used_and_never_overrun() -> None:
             assert spent == pytest.approx((tokens["input"] + tokens["output"]) / 1000)
 
 
+@pytest.mark.parametrize(("lost", "calls"), [(Answer(reset=True), 3), (Answer(YES, cut_body=True), 3),
+                                             (Answer(YES, delay=3.0), 3), (error(500, "boom"), 9)])
+def test_a_budget_takes_the_worst_of_a_call_whose_reply_was_lost(lost: Answer, calls: int) -> None:
+    """Who lost the connection does not know what the server worked on; an error that it sent cost nothing."""
+    with OpenAIServer(lambda request: lost) as server:
+        settings = {"price": (0.0, 1000.0), "budget": 7.0, "max_tokens": 2000, "concurrency": 1, "timeout": 0.3,
+                    "attempts": 9}
+        with quick_judge(server.url, **settings) as gateway:
+            found = ask(gateway, "p")[0]
+            assert len(server.calls) == calls
+            assert isinstance(found, BudgetExceeded if calls == 3 else CallError)
+            assert gateway.account.spent == (6.0 if calls == 3 else 0.0)
+
+
+def test_a_call_that_is_cancelled_gives_its_reserve_back() -> None:
+    with OpenAIServer(lambda request: Answer(YES, delay=5.0 if "slow" in request.first_prompt else 0.0)) as server:
+        settings = {"price": (0.0, 1000.0), "budget": 3.0, "max_tokens": 2000}
+        with quick_judge(server.url, **settings) as gateway:
+            async def main() -> Reply:
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.3), gateway.running():
+                        await gateway.complete("slow", VERDICT, metric="m")
+                async with asyncio.timeout(4.0):
+                    return await gateway.complete("quick", VERDICT, metric="m")
+
+            assert asyncio.run(main()).data["verdict"] == 1
+
+
+def test_tokens_that_the_server_does_not_tell_are_guessed_from_bytes() -> None:
+    text = json.dumps({"reason": "\u5929" * 300, "verdict": 1}, ensure_ascii=False)
+    body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+    with (OpenAIServer(lambda request: Answer(body=body)) as server,
+          quick_judge(server.url, price=(1000.0, 1000.0)) as gateway):
+        one(gateway, "\u5929" * 3000)
+        tokens = gateway.ledger["tokens"]
+        assert tokens["unmeasured_calls"] == 1
+        assert 3000 < tokens["input"] < 3300, "three bytes a sign, three bytes a token, and the system message"
+        assert 300 < tokens["output"] < 320
+
+
+def test_a_header_that_the_server_repeats_is_masked() -> None:
+    def refuse(request: Request) -> Answer:
+        return error(403, "forbidden", "the team token-of-the-team may not ask")
+
+    with OpenAIServer(refuse) as server, quick_judge(server.url, headers={"X-Team": "token-of-the-team"}) as gateway:
+        with pytest.raises(JudgeError, match=r"the team \*\*\* may not ask") as caught:
+            one(gateway)
+        assert "token-of-the-team" not in f"{caught.value} {gateway.ledger}"
+
+
 def test_a_budget_needs_a_price() -> None:
     with pytest.raises(DataError, match=r"the price of m at http://127\.0\.0\.1:1/v1 is unknown"):
         quick_judge("http://127.0.0.1:1/v1", "m", budget=5.0)

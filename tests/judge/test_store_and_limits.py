@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -12,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragkit.errors import BudgetExceeded, DataError
+from ragkit.errors import BudgetExceeded, DataError, JudgeError
 from ragkit.judge.calls import ModelReply
 from ragkit.judge.ledger import Allowance, Ledger
-from ragkit.judge.limits import Pace
+from ragkit.judge.limits import Pace, Slots
 from ragkit.judge.store import JudgementStore, StoredVerdicts
 from ragkit.records.judgements import Score, Verdict
 
@@ -97,3 +98,41 @@ def test_money_is_reserved_before_it_is_spent() -> None:
     with pytest.raises(BudgetExceeded, match=r"budget of 100 is reached \(70\.0000 spent"):
         ledger.admit(size=30, max_tokens=50)
     assert ledger.admit(size=30, max_tokens=20) is not None
+
+
+def test_work_is_begun_as_slots_come_free_and_a_chain_goes_on_before_the_next_is_begun() -> None:
+    log: list[str] = []
+
+    async def main() -> int:
+        slots, begun, most = Slots(4), 0, 0
+
+        async def job(number: int) -> None:
+            nonlocal begun, most
+            begun += 1
+            for part in "ab":
+                async with slots:
+                    most = max(most, begun - len([line for line in log if line.endswith("b")]))
+                    await asyncio.sleep(0.002)
+                log.append(f"{number}{part}")
+
+        await slots.in_turn(map(job, range(40)))
+        return most
+
+    assert asyncio.run(main()) <= 2 * 4
+    places = {name: place for place, name in enumerate(log)}
+    assert len(log) == 80
+    assert all(places[f"{n}b"] - places[f"{n}a"] <= 12 for n in range(40)), "40, if all began at once"
+
+
+def test_all_jobs_are_done_before_the_gravest_error_is_raised() -> None:
+    done: list[int] = []
+
+    async def job(number: int) -> None:
+        if number in (3, 5):
+            raise JudgeError("stopped") if number == 3 else ZeroDivisionError
+        await asyncio.sleep(0.001)
+        done.append(number)
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(Slots(2).in_turn(map(job, range(9))))
+    assert sorted(done) == [0, 1, 2, 4, 6, 7, 8]
