@@ -21,8 +21,9 @@ from dataclasses import dataclass, replace
 FOUR = ("context_precision", "context_recall", "faithfulness", "answer_relevancy")
 CONTEXT = ("context_precision", "context_recall")
 TIMEOUT = 2.0  # of one call to the flaky server
-USEFUL = "lighthouse"  # the server's judge calls a passage useful that holds this word
+USEFUL = "lighthouse"  # the server calls a passage useful that holds this word
 MODEL = "m"
+WARM_UP = 9999  # the number of a sample that no work holds, and that no figures count
 
 WORDS = ("harbour", "granite", "keeper", "signal", "storm", "lantern", "village", "staircase", "engineer", "coastline",
          "foundation", "century", "restored", "visitors", "lens", "reef", "winter", "supply", "copper", "railing")
@@ -89,7 +90,7 @@ WORKS: dict[str, Callable[[], Work]] = {"plain": plain, "flaky": plain, "warm": 
 
 def warm_up() -> Sample:
     """A sample that no work holds: what is made once a process is not counted for anybody."""
-    return replace(_sample(9999, range(5)), key="warm-up")
+    return replace(_sample(WARM_UP, range(5)), key="warm-up")
 
 
 def calls_one_by_one(work: Work) -> int:

@@ -14,12 +14,12 @@ SIZE = 4500  # characters of a prompt: ragas' examples, the schema and one input
 
 
 def make(given: argparse.Namespace) -> Judge:
-    async def ask_all(count: int, tower: str) -> None:
+    async def ask_all(count: int, question: str) -> None:
         slots = asyncio.Semaphore(given.in_flight)
         connector = aiohttp.TCPConnector(limit=given.in_flight)
         async with aiohttp.ClientSession(connector=connector) as session:
             async def one(number: int) -> None:
-                prompt = f"useful in arriving {'x' * SIZE} {number} of {tower}"
+                prompt = f"useful in arriving {'x' * SIZE} {number} {question}"
                 body = {"model": MODEL, "messages": [{"role": "user", "content": prompt}], "temperature": 0}
                 async with slots, session.post(f"{given.url}/chat/completions", json=body) as response:
                     json.loads(json.loads(await response.text())["choices"][0]["message"]["content"])
@@ -27,8 +27,7 @@ def make(given: argparse.Namespace) -> Judge:
             await asyncio.gather(*map(one, range(count)))
 
     def judge(samples: Sequence[Sample], metrics: tuple[str, ...]) -> Values:
-        tower = "tower-9999" if samples[0].key == "warm-up" else "tower-1"
-        asyncio.run(ask_all(calls_one_by_one(Work(tuple(samples), metrics)), tower))
+        asyncio.run(ask_all(calls_one_by_one(Work(tuple(samples), metrics)), samples[0].question))
         return {}
 
     return judge

@@ -21,6 +21,9 @@ from typing import Any
 
 from common import TIMEOUT, WORKS, Values, calls_one_by_one, calls_pooled
 
+sys.path.append(str(Path(__file__).parents[1]))
+from tables import table
+
 HERE = Path(__file__).parent
 LATENCY = 0.2
 PEERS = {"ragkit": "ours.py", "ragas.evaluate": "peer_evaluate.py",
@@ -173,14 +176,6 @@ def part_warm(options: argparse.Namespace) -> str:
 
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
-
-
-def table(rows: list[list[str]]) -> str:
-    """Rows as a Markdown table, the first one its head."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-             for row in rows]
-    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
 def main() -> None:

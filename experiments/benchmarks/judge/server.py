@@ -16,19 +16,21 @@ import random
 import re
 from collections import Counter
 
+import common
+
 STATEMENTS = 3
 _LENGTH = re.compile(rb"content-length:\s*(\d+)", re.I)
 _TOWER = re.compile(rb"tower-\d+")
 _SEVERAL = re.compile(rb'"n":\s*3\b')
-USEFUL = b"lighthouse"  # a passage that holds this word is judged useful
-WARM_UP = b"tower-9999"  # the sample that no client's figures count
+USEFUL = common.USEFUL.encode()
+WARM_UP = f"tower-{common.WARM_UP}".encode()
 CUT = b"-----------------------------"  # behind ragas' examples, before the input
 
 
 def content(body: bytes, turns: Counter[bytes]) -> str:
     """The judge's reply to one of ragas' prompts."""
     towers = _TOWER.findall(body)
-    tower = (towers[-1] if towers else b"tower-0")
+    tower = towers[-1] if towers else b"tower-0"
     if b"noncommittal" in body:
         turns[tower] += 1  # another question each time, as from a model that is not at temperature 0
         asked = ("Where is {}?", "How tall is {}?", "Who built {}?")[turns[tower] % 3].format(tower.decode())

@@ -18,7 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from common import METRICS, TREC_MEASURES, Values
-from process import Measured, differences, here, installed, measure, measure_all, read_ours, read_trec_eval, table
+from process import Measured, differences, here, installed, measure, measure_all, read_ours, read_trec_eval
+
+sys.path.append(str(Path(__file__).parents[1]))
+from tables import table
 
 TOLERANCE = 1e-6
 PARTS = ("files", "variants", "double", "lists")
