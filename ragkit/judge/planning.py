@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ import numpy as np
 from ragkit.judge.archive import copy_store, stats
 from ragkit.judge.calls import SYSTEM_MESSAGE, Backend, UnusableReplyError
 from ragkit.judge.gateway import Check, Gateway, Reply
+from ragkit.judge.limits import Slots
 from ragkit.judge.replies import Schema, read_reply
 from ragkit.judge.settings import JudgeSettings
 from ragkit.metrics.text import sentences
@@ -91,8 +93,8 @@ class PlanningGateway(Gateway):
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Any]:
-        """No connection is opened."""
-        yield None
+        """No connection is opened; the work is begun in its order all the same."""
+        yield SimpleNamespace(slots=Slots(self.settings.concurrency))
 
     async def check(self, *, ask: bool = True) -> None:
         """Nobody is asked whether they answer."""
