@@ -197,15 +197,24 @@ def say_spent(done: Sequence[Evaluation]) -> None:
         return
     now = {name: sum(ledger[name] for ledger in ledgers) for name in ("calls", "stored", "pooled")}
     costs = [ledger["cost"] for ledger in ledgers if ledger["calls"]]
-    say(f"Judge: {now['calls']:,} calls, {now['stored']:,} answers from the store, {now['pooled']:,} shared, cost "
-        f"{_money(None if None in costs else sum(costs))}")
+    say(f"Judge: {now['calls']:,} calls, {now['stored']:,} answers from the store, {now['pooled']:,} shared, "
+        + cost(None if None in costs else sum(costs)))
     past = ledgers[-1]["all_runs"]
     if past["calls"] > now["calls"]:
-        say(f"All runs on this store: {past['calls']:,} calls, cost {_money(past['cost'])}")
+        say(f"All runs on this store: {past['calls']:,} calls, {cost(past['cost'])}")
 
 
-def _money(amount: float | None) -> str:
-    return "unknown (see --price)" if amount is None else f"{amount:.4f}"
+def cost(amount: float | None, most: str = "") -> str:
+    """What something of the judge costs, as it stands in a line; without a currency, which prices do not have.
+
+    `most` stands before a known amount.
+
+    >>> cost(0.0454), cost(1.5), cost(None)
+    ('cost 0.0454', 'cost 1.50', 'cost unknown (see --price)')
+    """
+    from ragkit.report.numbers import money
+
+    return "cost unknown (see --price)" if amount is None else f"cost {most}{money(amount, '')}"
 
 
 def show(evaluation: Evaluation, page: Path | None) -> None:

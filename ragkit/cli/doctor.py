@@ -135,10 +135,10 @@ def _judge(judge: str | None, url: str | None, settings: JudgeSettings) -> None:
             return reply.text, gateway.ledger
 
     text, ledger = run_async(ask())
-    tokens, cost = ledger["tokens"], ledger["cost"]
+    tokens = ledger["tokens"]
     common.say(f"judge {ledger['judge']} at {ledger['endpoint']}: {' '.join(text.split())[:200]}")
-    common.say(f"  {ledger['calls']} calls, {tokens['input']} tokens in, {tokens['output']} out, price "
-               f"{'unknown' if cost is None else cost}")
+    common.say(f"  {ledger['calls']} calls, {tokens['input']} tokens in, {tokens['output']} out, "
+               f"{common.cost(ledger['cost'])}")
     if ledger["dropped_parameters"]:
         common.say(f"  refused by the model, so no longer sent: {', '.join(ledger['dropped_parameters'])}")
 

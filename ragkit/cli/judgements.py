@@ -34,9 +34,8 @@ def stats(
     for line in common.columns_of([heads, *rows], words=2):
         common.say(line)
     spent = found["spent"]
-    money = "unknown" if spent["cost"] is None else f"{spent['cost']:.4f}"
     common.say(f"all runs: {spent['runs']}, requests {spent['calls']:,}, tokens {spent['tokens']['input']:,} in, "
-               f"{spent['tokens']['output']:,} out, cost {money}"
+               f"{spent['tokens']['output']:,} out, {common.cost(spent['cost'])}"
                + (f" ({spent['unpriced_calls']} requests without a price)" if spent["unpriced_calls"] else ""))
 
 

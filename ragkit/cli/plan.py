@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ragkit.cli import common
+from ragkit.report.numbers import money
 
 if TYPE_CHECKING:
-    from ragkit.evaluation.plan import MetricPlan, RunPlan
+    from ragkit.evaluation.plan import Bridge, MetricPlan, RunPlan
 
 _HEADS = ("", "judgements", "stored", "undefined", "calls", "of them stored", "shared", "to pay", "tokens in",
           "tokens out", "cost")
@@ -25,11 +26,11 @@ def print_plans(plans: Sequence[RunPlan], as_json: bool) -> None:
         _print(plan, named=len(plans) > 1)
     judged = [plan for plan in plans if plan.metrics]
     if len(judged) > 1:
-        money = [plan.cost(plan.total.tokens_in, plan.total.tokens_out) for plan in judged]
-        cost = "unknown" if None in money else f"{sum(one or 0.0 for one in money):.2f}"
+        each = [plan.cost(plan.total.tokens_in, plan.total.tokens_out) for plan in judged]
+        cost = common.cost(None if None in each else sum(one or 0.0 for one in each))
         calls = sum(plan.total.calls for plan in judged)
         common.say(f"all variants: {'at most ' if any(p.upper_bound for p in judged) else ''}{calls:,.0f} judge calls, "
-                   f"cost {cost}; what they share is asked once, since they have one store")
+                   f"{cost}; what they share is asked once, since they have one store")
 
 
 def _print(plan: RunPlan, named: bool) -> None:
@@ -39,7 +40,7 @@ def _print(plan: RunPlan, named: bool) -> None:
     if plan.judge is None:
         common.say("judge calls: 0 (no judge; the judged metrics stay listed as such)")
         return
-    price = "price unknown (--price IN,OUT)" if plan.price is None else \
+    price = "price unknown" if plan.price is None else \
         f"price {plan.price[0]:g} in, {plan.price[1]:g} out per million tokens"
     common.say(f"judge: {plan.judge} at {plan.endpoint}, {price}" if plan.endpoint else f"judge: {plan.judge}, {price}")
     rows = [_row(name, one, plan) for name, one in plan.metrics.items()]
@@ -47,17 +48,24 @@ def _print(plan: RunPlan, named: bool) -> None:
         for line in common.columns_of([_HEADS, *rows, _row("total", plan.total, plan)]):
             common.say(line)
     total, most = plan.total, "at most " if plan.upper_bound else ""
-    money = plan.cost(total.tokens_in, total.tokens_out)
-    common.say(f"judge calls: {most}{total.calls:,.0f}, cost {'unknown' if money is None else f'{most}{money:.2f}'}")
+    expected = plan.cost(total.tokens_in, total.tokens_out)
+    common.say(f"judge calls: {most}{total.calls:,.0f}, {common.cost(expected, most)}")
+    if plan.bridge is not None:
+        common.say(_bridge(plan, plan.bridge))
     if plan.basis and total.calls:
         common.say(plan.basis)
     for note in plan.notes:
         common.say(f"note: {note}")
 
 
+def _bridge(plan: RunPlan, bridge: Bridge) -> str:
+    cost = common.cost(plan.cost(bridge.tokens_in, bridge.tokens_out))
+    return (f"of these first, as a bridge to the earlier judge: {bridge.questions} of {bridge.judged} questions, "
+            f"{bridge.calls:,.0f} calls, {bridge.tokens_in:,.0f} tokens in, {bridge.tokens_out:,.0f} out, {cost}")
+
+
 def _row(name: str, one: MetricPlan, plan: RunPlan) -> tuple[object, ...]:
-    money = plan.cost(one.tokens_in, one.tokens_out)
     asked = one.calls + one.calls_stored + one.calls_shared
     return (name, *map(round, (one.judgements, one.stored, one.undefined, asked, one.calls_stored, one.calls_shared,
                                one.calls, one.tokens_in, one.tokens_out)),
-            "unknown" if money is None else f"{money:.4f}")
+            money(plan.cost(one.tokens_in, one.tokens_out), ""))

@@ -18,6 +18,7 @@ from ragkit.evaluation.label_draw import Drawn, Unit, draw
 from ragkit.evaluation.scoring import Scoring
 from ragkit.judge.judging import judge_samples
 from ragkit.judge.open import reopen_judge
+from ragkit.judge.samples import JudgeSample
 from ragkit.judge.settings import JudgeSettings
 from ragkit.judge.verdicts import JudgementBook
 from ragkit.metrics.agreement import cohen_kappa
@@ -56,12 +57,18 @@ class EarlierJudge:
         return found
 
 
-async def ask_bridge(scoring: Scoring, gateway: Gateway, earlier: EarlierJudge, seed: int = 0) -> dict[str, Any]:
-    """Ask the new judge about a stratified sample of what the earlier one judged; how far they are apart, by metric.
+@dataclass(frozen=True)
+class BridgeSample:
+    """Which answers both judges are asked about: drawn from the `judged` questions that the earlier one judged."""
 
-    As many answers that the earlier judge scored low are drawn as others, and the offset (mean of new - earlier over
-    all answers) is weighted accordingly. Where the new judge stops (a budget), the bridge holds what it delivered.
-    """
+    before: Found
+    drawn: Sequence[Drawn]
+    judged: int
+    samples: Sequence[JudgeSample]
+
+
+def bridge_sample(scoring: Scoring, earlier: EarlierJudge, seed: int = 0) -> BridgeSample:
+    """Draws the sample. Nobody is asked."""
     before = earlier.read(scoring)
     lowest: dict[tuple[Any, ...], float] = {}
     for (key, name), judgement in before.items():
@@ -69,17 +76,27 @@ async def ask_bridge(scoring: Scoring, gateway: Gateway, earlier: EarlierJudge, 
         lowest[key] = min(place, lowest.get(key, 1.0))
     units = _one_each([Unit(str(key[0]), int(key[1]), "", place) for key, place in lowest.items()])
     drawn = draw(units, earlier.count, seed, (0.0, 1.0)) if units else []
-    keys = {(d.unit.question_id, d.unit.repeat) for d in drawn}
-    samples = [sample for sample in judge_samples_of(scoring) if sample.key in keys]
+    keys = {(one.unit.question_id, one.unit.repeat) for one in drawn}
+    return BridgeSample(before, drawn, len(units), [s for s in judge_samples_of(scoring) if s.key in keys])
+
+
+async def ask_bridge(scoring: Scoring, gateway: Gateway, earlier: EarlierJudge, seed: int = 0) -> dict[str, Any]:
+    """Ask the new judge about a stratified sample of what the earlier one judged; how far they are apart, by metric.
+
+    As many answers that the earlier judge scored low are drawn as others, and the offset (mean of new - earlier over
+    all answers) is weighted accordingly. Where the new judge stops (a budget), the bridge holds what it delivered.
+    """
+    chosen = bridge_sample(scoring, earlier, seed)
+    before, drawn, judged = chosen.before, chosen.drawn, chosen.judged
     now: dict[tuple[tuple[Any, ...], str], Judgement] = {}
     with suppress(JudgeError):  # said by the judging of the whole run, which comes next
-        await judge_samples(gateway, samples, scoring.of_kind("judged"), None, now)
+        await judge_samples(gateway, chosen.samples, scoring.of_kind("judged"), None, now)
     return {
         "from": {"judge": earlier.judge["name"], "endpoint": earlier.judge["endpoint"]},
         "to": {"judge": gateway.name, "endpoint": gateway.backend.where},
         "n_drawn": len(drawn),
-        "n_judged": len(units),
-        "metrics": {metric.name: _compared(metric, drawn, len(units), before, now)
+        "n_judged": judged,
+        "metrics": {metric.name: _compared(metric, drawn, judged, before, now)
                     for metric in scoring.of_kind("judged")},
     }
 

@@ -9,16 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ragkit.errors import JudgeError, MissingPackageError
 from ragkit.evaluation.evaluate import prepare_scoring
 from ragkit.evaluation.join import join
 from ragkit.evaluation.judged_rows import judge_work_of
+from ragkit.evaluation.label_bridge import BridgeSample, bridge_sample
 from ragkit.evaluation.label_sets import label_run
 from ragkit.evaluation.options import options_of
 from ragkit.evaluation.record import recorded_before
 from ragkit.evaluation.result import Plan
+from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.session import Session
 from ragkit.evaluation.standins import Shape, stand_in_trajectories
 from ragkit.evaluation.units import project
@@ -31,6 +33,7 @@ from ragkit.judge.samples import JudgeSample
 from ragkit.judge.verdicts import JudgementBook, judgeable
 from ragkit.metrics.registry import Metric
 from ragkit.records.trajectory import Trajectory
+from ragkit.report.numbers import money
 
 SCHEMA = "ragkit.plan/1"
 COUNTED = "tokens: of the prompts that would be sent, "
@@ -46,7 +49,7 @@ class MetricPlan(Asks):
     undefined: float = 0
     stored: float = 0
 
-    def plus(self, other: Asks, times: float = 1.0) -> MetricPlan:
+    def plus(self, other: Asks, times: float = 1.0) -> Self:
         return replace(self, **{name: getattr(self, name) + times * value for name, value in vars(other).items()})
 
     def as_dict(self, cost: Callable[[float, float], float | None]) -> dict[str, Any]:
@@ -57,9 +60,26 @@ class MetricPlan(Asks):
                 "cost": None if money is None else round(money, 4)}
 
 
+@dataclass
+class Bridge(MetricPlan):
+    """What both judges are asked about first (--rejudge), of all metrics: a part of the run's total.
+
+    `questions` are drawn of the `judged` ones that the earlier judge judged.
+    """
+
+    questions: int = 0
+    judged: int = 0
+
+    def as_dict(self, cost: Callable[[float, float], float | None]) -> dict[str, Any]:
+        return {"questions": self.questions, "of": self.judged, **super().as_dict(cost)}
+
+
 @dataclass(frozen=True)
 class RunPlan:
-    """What one run would do. `upper_bound`: nothing is recorded yet, so what variants share is not known."""
+    """What one run would do. `upper_bound`: nothing is recorded yet, so what variants share is not known.
+
+    `bridge` is a part of the metrics' total: what another judge is asked first, to be compared with the earlier one.
+    """
 
     variant: str
     counts: Mapping[str, int]
@@ -70,6 +90,7 @@ class RunPlan:
     upper_bound: bool = False
     basis: str = ""
     notes: tuple[str, ...] = ()
+    bridge: Bridge | None = None
 
     @property
     def total(self) -> MetricPlan:
@@ -87,7 +108,8 @@ class RunPlan:
         return {"schema": SCHEMA, "variant": self.variant, "counts": dict(self.counts), "judge": self.judge,
                 "endpoint": self.endpoint, "price": price, "upper_bound": self.upper_bound, "basis": self.basis,
                 "metrics": {name: one.as_dict(self.cost) for name, one in self.metrics.items()},
-                "total": self.total.as_dict(self.cost), "notes": list(self.notes)}
+                "total": self.total.as_dict(self.cost), "notes": list(self.notes),
+                **({"bridge": self.bridge.as_dict(self.cost)} if self.bridge is not None else {})}
 
 
 async def plan_scoring(trajectories: str | Path | Sequence[Trajectory], dataset: Any, *,
@@ -129,6 +151,7 @@ class _Planner:
     def __init__(self, session: Session, plan: Plan, judge: Any) -> None:
         self.session, self.plan, self.judge = session, plan, judge
         self.found: dict[str, MetricPlan] = {}
+        self.bridge: Bridge | None = None
         self.notes: list[str] = []
         self.basis = ""
 
@@ -139,13 +162,19 @@ class _Planner:
         settings = options.judge_settings
         store = settings.store or (self.session.folder.store if self.session.folder is not None else None)
         with await self._opened() as gateway:
+            earlier = self.session.earlier_judge(gateway)
             for trajectories, times in parts:
-                if trajectories:
+                if not trajectories:
+                    continue
+                scoring = self._scoring(trajectories)
+                with planning_gateway(gateway, store) as planner:
+                    await self._add(planner, scoring, times)
+                if earlier is not None and self.bridge is None:  # what was judged before comes first
                     with planning_gateway(gateway, store) as planner:
-                        await self._add(planner, trajectories, times)
+                        self.bridge = await _bridge(planner, bridge_sample(scoring, earlier, self.plan.seed), scoring)
             price = gateway.account.price
             plan = RunPlan(self.plan.variant, counts, gateway.name, gateway.backend.where, price, self.found,
-                           basis=self.basis)
+                           basis=self.basis, bridge=self.bridge)
         return replace(plan, notes=(*self.notes, *_limits(plan, settings.max_calls, settings.budget, settings.frozen)))
 
     async def _opened(self) -> Gateway:
@@ -163,10 +192,12 @@ class _Planner:
                               "refused; choose another --out, or add --rejudge N")
         return gateway
 
-    async def _add(self, planner: PlanningGateway, trajectories: Sequence[Trajectory], times: float) -> None:
+    def _scoring(self, trajectories: Sequence[Trajectory]) -> Scoring:
+        joined = join(self.plan.dataset, trajectories, False)
+        return self.plan.scoring(joined.trajectories, project(self.plan.dataset, joined.trajectories))
+
+    async def _add(self, planner: PlanningGateway, scoring: Scoring, times: float) -> None:
         plan = self.plan
-        joined = join(plan.dataset, trajectories, False)
-        scoring = plan.scoring(joined.trajectories, project(plan.dataset, joined.trajectories))
         work = judgeable(judge_work_of(scoring))
         found, missing = _ready(planner, work)
         try:
@@ -202,6 +233,22 @@ def _ready(planner: PlanningGateway, work: Sequence[tuple[JudgeSample, Metric]]
     return found, missing
 
 
+async def _bridge(planner: PlanningGateway, chosen: BridgeSample, scoring: Scoring) -> Bridge:
+    """What the sample takes, as if nothing else was asked before it."""
+    work = judgeable((sample, metric) for sample in chosen.samples for metric in scoring.of_kind("judged"))
+    ready, missing = _ready(planner, work)
+    parts: list[Asks] = list(ready.values())
+    try:
+        await judge_work(planner, work)
+        parts += planner.asks().values()
+    except MissingPackageError:
+        parts += [estimate(metric, sample) for sample, metric in missing]
+    found = Bridge(questions=len(chosen.drawn), judged=chosen.judged)
+    for part in parts:
+        found = found.plus(part)
+    return found
+
+
 def _limits(plan: RunPlan, max_calls: int | None, budget: float | None, frozen: bool) -> list[str]:
     """What the limits would make of it."""
     need, notes = plan.total, []
@@ -210,7 +257,7 @@ def _limits(plan: RunPlan, max_calls: int | None, budget: float | None, frozen: 
     if max_calls is not None and need.calls > max_calls:
         notes.append(f"--max-calls {max_calls} is less than the {need.calls:,.0f} calls needed: the run would stop "
                      "there")
-    money = plan.cost(need.tokens_in, need.tokens_out)
-    if budget is not None and money is not None and money > budget:
-        notes.append(f"--budget {budget:g} is less than the {money:.2f} expected: the run would stop there")
+    expected = plan.cost(need.tokens_in, need.tokens_out)
+    if budget is not None and expected is not None and expected > budget:
+        notes.append(f"--budget {budget:g} is less than the {money(expected, '')} expected: the run would stop there")
     return notes

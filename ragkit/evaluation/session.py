@@ -162,7 +162,14 @@ class Session:
             raise DataError(f"{self.folder and self.folder.path}: was judged by {before['name']} at "
                             f"{before['endpoint']}, now by {gateway.name} at {gateway.backend.where} (or with other "
                             "parameters); choose another --out, or ask both about a part first: --rejudge 60")
-        self._earlier = EarlierJudge(before, Path(self.known["store"]), self.options.rejudge)
+        self._earlier = self.earlier_judge(gateway)
+
+    def earlier_judge(self, gateway: Gateway) -> EarlierJudge | None:
+        """Who judged the folder before, where another one is to go on after a bridge between the two; else None."""
+        before, count = self.known.get("judge"), self.options.rejudge
+        if before is None or count is None or before["fingerprint"] == gateway.fingerprint:
+            return None
+        return EarlierJudge(before, Path(self.known["store"]), count)
 
     async def finish(
         self,

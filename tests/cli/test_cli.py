@@ -234,7 +234,7 @@ def test_doctor_shows_what_is_seen_of_an_app(
     assert "OPENAI_API_KEY         set" in done.out and "sk-doctor-secret" not in done.out
     assert "2 passages, 0 with a score (unknown)" in done.out
     assert "a set without order, source manual" in done.out
-    assert "tokens in" in done.out and "price unknown" in done.out
+    assert "tokens in" in done.out and "cost unknown (see --price)" in done.out
 
 
 @pytest.mark.parametrize(

@@ -211,3 +211,15 @@ def test_one_store_serves_many_runs_and_other_prompts_are_other_questions(folder
         german = planned(server, *score, "--out", "c", "--judge-language", "german")
         assert german["metrics"]["context_recall"]["calls"] == asked, "the prompts in German were never sent"
         assert german["metrics"]["adapting prompts"]["calls"] > 0 and not (folder / "prompts").exists()
+
+
+def test_a_plan_of_another_judge_tells_what_the_bridge_costs(folder: Path) -> None:
+    command("run", "experiment.yaml", "--variant", "three")
+    score = ("score", "runs/three/trajectories.jsonl", "--dataset", "data", "--out", "scored", "-m", "faithfulness")
+    with OpenAIServer() as server:
+        assert judged(server, *score).code == 0
+        other = ("--judge", "other-model", "--judge-url", server.url, "--dry-run", "--price", "10000,10000")
+        assert "this run would be refused" in command(*score, *other).out
+        text = command(*score, *other, "--rejudge", 2).out
+    assert "of these first, as a bridge to the earlier judge: 2 of 3 questions, 4 calls, " in text, "one has no context"
+    assert "judge calls: 6, cost " in text and "refused" not in text

@@ -287,6 +287,32 @@ def test_another_judge_goes_on_after_a_bridge(run: Path) -> None:
     assert asyncio.run(ragkit.areport(run)).summary["bridge"] == bridge
 
 
+def test_a_plan_tells_what_the_bridge_takes_of_it(run: Path) -> None:
+    from ragkit.evaluation.plan import plan_run
+    from ragkit.evaluation.standins import Shape
+    from ragkit.judge.settings import JudgeSettings
+
+    settings = JudgeSettings(price=(1000.0, 1000.0))
+    with OpenAIServer(reply=strict_judge) as server:
+        def planned(**options: Any) -> dict[str, Any]:
+            return asyncio.run(plan_run(TOWERS, Shape(), metrics="faithfulness", judge="strict", judge_url=server.url,
+                                        judge_settings=settings, out=run, config=app, **options)).as_dict()
+
+        app = {"app": json.loads((run / "run.json").read_text(encoding="utf-8"))["config"]["app"]}
+        assert "bridge" not in planned()
+        plan, bridge = planned(rejudge=60), planned(rejudge=60)["bridge"]
+        assert not server.calls
+        tower_run(run, server, judge="strict", rejudge=60)
+        asked = [json.dumps(call.body["messages"]) for call in server.calls]
+        first = {question for question in (row["question"] for row in TOWERS)
+                 if any(f"Tower {question.split()[3]} " in prompt for prompt in asked[:bridge["calls"]])}
+    assert (bridge["questions"], bridge["of"], bridge["judgements"], bridge["stored"]) == (60, 120, 60, 0)
+    assert (len(first), bridge["calls"], plan["total"]["calls"], len(asked)) == (60, 120, 240, 240)
+    tokens = bridge["tokens"]
+    assert 0.4 < tokens["input"] / plan["total"]["tokens"]["input"] < 0.6
+    assert bridge["cost"] == pytest.approx((tokens["input"] + tokens["output"]) / 1000, abs=0.01)
+
+
 def test_a_bridge_that_the_budget_stops_holds_what_was_judged(run: Path) -> None:
     from ragkit.judge.settings import JudgeSettings
 

@@ -116,7 +116,7 @@ def test_the_verbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     filled(run / "judgements.sqlite", "1", "2")
     shown = command("judgements", "stats", "run").out
     assert "m      faithfulness           2      2        200          20         1" in shown
-    assert "all runs: 1, requests 2, tokens 200 in, 20 out, cost 0.5000" in shown
+    assert "all runs: 1, requests 2, tokens 200 in, 20 out, cost 0.50" in shown
     assert json.loads(command("judgements", "stats", "run", "--json").out)["content"][0]["judgements"] == 2
     filled(tmp_path / "b.sqlite", "2", "3", reply="other")
     done = command("judgements", "merge", "all.sqlite", "run", "b.sqlite")
