@@ -124,6 +124,5 @@ def test_an_undefined_rank_metric_says_why(case: RankCase) -> None:
             assert score.reason == expected, metric.name
 
 
-
 def test_each_law_has_words() -> None:
     assert set(LAWS) == {law for laws in CHECKS.values() for law in laws}

@@ -165,6 +165,8 @@ def test_level_must_be_a_finite_number_above_zero(level: Any) -> None:
 @pytest.mark.parametrize("level", [1, 0.5, np.float32(2), np.int64(3)])
 def test_a_level_may_be_any_other_number(level: Any) -> None:
     check_level(level)
+    batch = build_batch([RankedIds("q", ["a", "b"])], {"q": {"a": level, "b": level - 0.25}}, level=level)
+    assert batch.n_relevant.tolist() == [1]
 
 
 @pytest.mark.parametrize("grade", [10**400, "much", None, math.inf])

@@ -89,8 +89,12 @@ def test_code_spans_close_only_at_their_end(text):
 
 @given(ANY_TEXT, st.sampled_from(["ascii", "cp1252", "utf-8", "latin-1", "no-such-encoding"]))
 def test_a_console_of_any_encoding_takes_the_text(text, encoding):
-    text = spelt_out(text)
-    texts.encodable(text, encoding).encode("ascii" if encoding == "no-such-encoding" else encoding)
+    text, known = spelt_out(text), "ascii" if encoding == "no-such-encoding" else encoding
+    shown = texts.encodable(text, encoding)
+    assert shown.encode(known).decode(known) == shown
+    kept = [character for character in text if character.encode(known, "ignore")]
+    remaining = iter(shown)
+    assert all(character in remaining for character in kept), "what the console can carry stays, in its order"
 
 
 def test_shortened_text_says_so():

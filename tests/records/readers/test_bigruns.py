@@ -49,7 +49,7 @@ def text_of(rows: list[tuple[str, str, int, float]], blank: str = " ", end: str 
     return "".join(f"{q}{blank}Q0{blank}{d}{blank}{rank}{blank}{score!r}{blank}r{end}" for q, d, rank, score in rows)
 
 
-def same(one: JudgedRun, other: JudgedRun, examples: bool = True) -> None:
+def assert_same(one: JudgedRun, other: JudgedRun, examples: bool = True) -> None:
     assert one.questions == other.questions
     for name in ("answered", "lengths", "rows", "ranks", "grades", "copies"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
@@ -84,7 +84,7 @@ def test_the_same_as_line_by_line(tmp_path: Path, rules: RunRules) -> None:
         qrels, rows = case(seed)
         path.write_text(text_of(rows, *random.Random(seed).choice([(" ", "\n"), ("\t", "\n"), (" ", "\r\n")])),
                         encoding="utf-8", newline="")
-        same(judge_big_run(path, qrels, rules, "r"), judge_lines(path, qrels, rules, "r"))
+        assert_same(judge_big_run(path, qrels, rules, "r"), judge_lines(path, qrels, rules, "r"))
 
 
 @pytest.mark.usefixtures("small_blocks", "no_way_out")
@@ -96,7 +96,7 @@ def test_copies_are_dropped_as_line_by_line(tmp_path: Path) -> None:
         rows += [(q, d, rank, rng.choice([score, score / 2])) for q, d, rank, score in rng.sample(rows, len(rows) // 4)]
         rng.shuffle(rows)
         path.write_text(text_of(rows), encoding="utf-8")
-        same(judge_big_run(path, qrels, rules, "r"), judge_lines(path, qrels, rules, "r"), examples=False)
+        assert_same(judge_big_run(path, qrels, rules, "r"), judge_lines(path, qrels, rules, "r"), examples=False)
 
 
 @pytest.mark.usefixtures("small_blocks", "no_way_out")
@@ -112,9 +112,9 @@ def test_every_form_of_blanks(tmp_path: Path, change: object) -> None:
     path.write_text(change(text_of(rows)), encoding="utf-8", newline="")  # type: ignore[operator]
     plain = tmp_path / "plain.txt"
     plain.write_text(text_of(rows), encoding="utf-8")
-    same(judge_big_run(path, qrels, RunRules(), "r"), judge_lines(plain, qrels, RunRules(), "r"))
+    assert_same(judge_big_run(path, qrels, RunRules(), "r"), judge_lines(plain, qrels, RunRules(), "r"))
     (tmp_path / "run.gz").write_bytes(gzip.compress(path.read_bytes()))
-    same(judge_big_run(tmp_path / "run.gz", qrels, RunRules(), "r"), judge_lines(path, qrels, RunRules(), "r"))
+    assert_same(judge_big_run(tmp_path / "run.gz", qrels, RunRules(), "r"), judge_lines(path, qrels, RunRules(), "r"))
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -149,7 +149,7 @@ def test_every_score_equal_and_a_great_group(tmp_path: Path) -> None:
     path = tmp_path / "run.txt"
     path.write_text(text_of(rows), encoding="utf-8")
     for rules in (RunRules(), RunRules(ties="rank")):
-        same(judge_big_run(path, qrels, rules, "r"), judge_lines(path, qrels, rules, "r"))
+        assert_same(judge_big_run(path, qrels, rules, "r"), judge_lines(path, qrels, rules, "r"))
         assert next(note.count for note in judge_big_run(path, qrels, rules, "r").notes if note.kind == "ties") == 5997
 
 
@@ -160,4 +160,4 @@ def test_big_files_take_this_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     expected = read_judged_run(path, qrels)
     monkeypatch.setattr(runfiles, "_BIG", 1)
     monkeypatch.setattr(runfiles, "judge_lines", None)
-    same(read_judged_run(path, qrels), expected)
+    assert_same(read_judged_run(path, qrels), expected)
