@@ -15,6 +15,7 @@ from ragkit.errors import JudgeError
 from ragkit.judge.calls import CallError, ModelReply, ModelRequest, ParameterRefusedError, TransientError
 from ragkit.judge.faults import REFUSED, TRUNCATED, classify
 from ragkit.judge.settings import JudgeSettings
+from ragkit.models.vendors import model_name
 
 _ROOM_FIELDS = ("max_tokens", "num_predict", "max_output_tokens")
 _RATE_LIMIT = re.compile(r"rate.?limit|resource.?exhausted|too many requests|throttl", re.I)
@@ -34,11 +35,7 @@ class LangChainModel:
 
     @property
     def name(self) -> str:
-        for attribute in ("model_name", "model", "model_id", "deployment_name"):
-            value = getattr(self.model, attribute, None)
-            if isinstance(value, str) and value:
-                return value
-        return type(self.model).__name__
+        return model_name(self.model) or type(self.model).__name__
 
     @property
     def where(self) -> str:

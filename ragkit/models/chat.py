@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ragkit.errors import DataError, MissingPackageError
+from ragkit.models.vendors import first_line, model_name, without_user
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -36,8 +37,7 @@ def load_chat_model(spec: Any, key_variable: str = "OPENAI_API_KEY", **options: 
     try:
         loaded: BaseChatModel = init_chat_model(spec, **options)
     except Exception as error:  # each provider raises its own types for a wrong name or a missing key
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-        raise DataError(f"chat model {spec!r}: {line}") from error
+        raise DataError(f"chat model {spec!r}: {first_line(error)}") from error
     return loaded
 
 
@@ -48,14 +48,12 @@ def chat_fingerprint(model: Any) -> str:
     >>> chat_fingerprint(Echo())
     'Echo:echo-1'
     """
-    name = next((str(value) for key in ("model_name", "model", "model_id", "deployment_name")
-                 if isinstance(value := getattr(model, key, None), str) and value), "")
-    parts = [type(model).__name__, name]
+    parts = [type(model).__name__, model_name(model)]
     base = next((str(value) for key in ("openai_api_base", "base_url", "anthropic_api_url")
                  if (value := getattr(model, key, None))), "")
     temperature = getattr(model, "temperature", None)
     if base:
-        parts.append(_without_user(base))
+        parts.append(without_user(base))
     if temperature is not None:
         parts.append(f"temperature={temperature:g}")
     return ":".join(part for part in parts if part)
@@ -73,8 +71,3 @@ def _endpoint(spec: str, key_variable: str, options: dict[str, Any]) -> BaseChat
     # The client insists on a key even for servers that ask for none.
     key = SecretStr(os.environ.get(key_variable) or "none")
     return ChatOpenAI(model=name, base_url=base, api_key=key, **options)
-
-
-def _without_user(url: str) -> str:
-    scheme, separator, rest = url.partition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else url

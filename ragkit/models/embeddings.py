@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from ragkit.errors import DataError, MissingPackageError, RagkitError
 from ragkit.models.endpoint import bearer, post_json
+from ragkit.models.vendors import first_line, without_user
 
 Vectors = npt.NDArray[np.float32]
 DEFAULT_EMBEDDING = "minilm"
@@ -23,10 +24,14 @@ class Embedder(Protocol):
     """Texts to vectors. Two embedders with one fingerprint give the same vectors; safe to call from many threads."""
 
     @property
-    def fingerprint(self) -> str: ...
+    def fingerprint(self) -> str:
+        """What tells this model from every other one; it holds no key."""
+        ...
 
     @property
-    def dimension(self) -> int: ...
+    def dimension(self) -> int:
+        """The length of each vector."""
+        ...
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Float32 array (n, dimension), one row a text, in order."""
@@ -132,7 +137,7 @@ class EndpointEmbedder:
         if not self.model:
             raise DataError(f'embedding {spec!r}: expected "http://HOST/v1#MODEL", the model after the #')
         self.url = base.rstrip("/") + "/embeddings"
-        self.fingerprint = f"endpoint:{base.rstrip('/')}#{self.model}"
+        self.fingerprint = f"endpoint:{without_user(base.rstrip('/'))}#{self.model}"
         self._key_variable, self._batch, self._timeout = key_variable, batch, timeout
         self._dimension: int | None = None
 
@@ -174,10 +179,6 @@ def _langchain(spec: str) -> Any:
     try:
         return init_embeddings(spec)
     except ImportError as error:
-        raise DataError(f"embedding {spec!r}: {_first_line(error)}") from error
+        raise DataError(f"embedding {spec!r}: {first_line(error)}") from error
     except Exception as error:  # each provider raises its own types for a wrong name or a missing key
-        raise DataError(f"embedding {spec!r}: expected {KINDS}; {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        raise DataError(f"embedding {spec!r}: expected {KINDS}; {first_line(error)}") from error

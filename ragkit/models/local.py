@@ -14,9 +14,10 @@ import numpy as np
 
 from ragkit.errors import DataError, MissingPackageError
 from ragkit.models.embeddings import Embedder, Vectors, checked_vectors
+from ragkit.models.vendors import first_line
 
-# The official weights' own hash: the package that carries them is one person's upload.
 _REMEMBERED = 20_000  # texts whose vectors are kept, about 30 MB
+# The official weights' own hash: the package that carries them is one person's upload.
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
@@ -41,7 +42,7 @@ def load_cross_encoder(name_or_path: str) -> Any:
         try:
             model = vendor.CrossEncoder(name_or_path)
         except Exception as error:  # the hub, the path and the configuration each raise their own types
-            raise DataError(f"re-ranker {name_or_path!r}: cannot be loaded ({_first_line(error)})") from error
+            raise DataError(f"re-ranker {name_or_path!r}: cannot be loaded ({first_line(error)})") from error
     labels = getattr(model, "num_labels", 1)
     if labels != 1:
         raise DataError(f"re-ranker {name_or_path!r}: expected a model with one score a pair, got {labels} labels")
@@ -58,7 +59,7 @@ class SentenceTransformerEmbedder:
                 options = {"local_files_only": True, "device": "cpu"} if packaged else {}
                 self.model = vendor.SentenceTransformer(name_or_path, **options)
             except Exception as error:  # the hub, the path and the configuration each raise their own types
-                raise DataError(f"embedding {name_or_path!r}: cannot be loaded ({_first_line(error)})") from error
+                raise DataError(f"embedding {name_or_path!r}: cannot be loaded ({first_line(error)})") from error
         self.fingerprint = fingerprint or f"st:{Path(name_or_path).name}:{_weights_digest(self.model)}"
         self._name = name_or_path
         self._lock = threading.Lock()
@@ -203,7 +204,3 @@ def _quiet() -> Iterator[None]:
     finally:
         if enabled:
             logging.enable_progress_bar()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

@@ -141,6 +141,7 @@ def test_an_endpoint_is_asked_in_batches_and_its_rows_put_in_order(monkeypatch: 
         assert server.requests[0][0] == "/v1/embeddings" and server.requests[0][1]["model"] == "tiny"
         assert server.requests[0][2]["Authorization"] == "Bearer secret-2"
         assert "secret" not in model.fingerprint + repr(vars(model))
+    assert load_embedder("http://ann:pa55word@host/v1#m").fingerprint == "endpoint:http://host/v1#m"
 
 
 def test_an_endpoint_that_is_busy_is_asked_again_and_a_refusal_is_not() -> None:

@@ -34,6 +34,22 @@ def test_only_http_is_spoken(url: str) -> None:
         post_json(url, {})
 
 
+@pytest.mark.parametrize("status", [401, 503])
+def test_no_message_holds_a_key_that_the_server_repeats(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "sk-5ecret-0123")
+    refusal = {"error": "Incorrect key sk-5ecret-0123 for tenant-42-x"}
+    with JsonServer(lambda path, payload: (status, refusal)) as server, pytest.raises(RagkitError) as caught:
+        post_json(server.url, {}, {**bearer("SOME_KEY"), "X-Tenant": "tenant-42-x"}, attempts=1)
+    assert "Incorrect key *** for ***" in str(caught.value)
+
+
+def test_a_password_in_the_url_is_refused_and_not_repeated() -> None:
+    for url in ("http://ann:pa55word@127.0.0.1:9/v1", "ftp://ann:pa55word@host/x"):
+        with pytest.raises(DataError, match="expected") as caught:
+            post_json(url, {})
+        assert "pa55word" not in str(caught.value)
+
+
 def test_the_key_is_read_at_the_time_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SOME_KEY", raising=False)
     assert bearer("SOME_KEY") == {}
