@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from ragkit.errors import DataError
+from ragkit.errors import DataError, shown
 from ragkit.judge.ledger import Allowance, Keep, Ledger
 from ragkit.judge.settings import JudgeSettings
+from ragkit.records.files import decode, read_bytes
+from ragkit.records.questions import is_finite
 
 _SNAPSHOT = r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-latest)?"  # a dated version of a model costs what the model costs
 
 
 @dataclass(frozen=True)
 class Price:
-    """Money per million tokens. `at`: the host or class that asks it; empty: any. `as_of`: when it was looked up."""
+    """Money per million tokens. `at`: the host or class that asks it; empty: any. `as_of`: when it was looked up, and
+    `source` where: for who reads the file."""
 
     input: float
     output: float
@@ -48,11 +51,7 @@ def price_of(model: str, where: str, own: Path | None = None) -> Price | None:
 
 def read_prices(path: Path) -> dict[str, Price]:
     """A file of prices (YAML or JSON): model -> {input, output} or [input, output]. DataError says what is wrong."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read as a file of prices: {error}") from None
-    return _parsed(text, str(path))
+    return _parsed(decode(read_bytes(path, "a file of prices"), path), str(path))
 
 
 def parse_price(text: str) -> tuple[float, float]:
@@ -90,7 +89,7 @@ def _parsed(text: str, where: str) -> dict[str, Price]:
 
     try:
         data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a month 13, a list nested a thousand deep
         raise DataError(f"{where}: not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(data, Mapping):
         raise DataError(f"{where}: expected a mapping of models to prices, got {type(data).__name__}")
@@ -100,17 +99,16 @@ def _parsed(text: str, where: str) -> dict[str, Price]:
 def _price(entry: Any, where: str) -> Price:
     if not isinstance(entry, Mapping):
         return Price(*_amounts(entry, where))
-    unknown = sorted(set(map(str, entry)) - {"input", "output", "at", "as_of", "source"})
+    known = [field.name for field in fields(Price)]
+    unknown = sorted(set(map(str, entry)) - set(known))
     if unknown:
-        raise DataError(f"{where}: unknown key {unknown[0]!r}, expected input, output, at, as_of or source")
+        raise DataError(f"{where}: unknown key {unknown[0]!r}, expected one of {', '.join(known)}")
     amounts = _amounts([entry.get("input"), entry.get("output")], where)
-    return Price(*amounts, *(str(entry.get(name) or "") for name in ("at", "as_of", "source")))
+    return Price(*amounts, *(str(entry.get(name) or "") for name in known[2:]))
 
 
 def _amounts(given: Any, where: str) -> tuple[float, float]:
-    right = isinstance(given, list) and len(given) == 2 and all(
-        isinstance(n, int | float) and not isinstance(n, bool) and 0 <= n < float("inf") for n in given)
-    if not right:
+    if not (isinstance(given, list) and len(given) == 2 and all(is_finite(amount) and amount >= 0 for amount in given)):
         raise DataError(f"{where}: expected two amounts, input and output, of 0 or more per million tokens, "
-                        f"got {given!r}")
+                        f"got {shown(given)}")
     return float(given[0]), float(given[1])

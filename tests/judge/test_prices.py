@@ -48,13 +48,14 @@ def test_ones_own_file_goes_first_and_a_flag_before_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["m: [1]", "m: [-1, 2]", "m: [a, 2]", "m: {input: 1}", "m: {input: .inf, output: 1}",
-                                  "m: {in: 1, output: 2}", "- m", "m: [true, 2]", "m: ["])
+                                  "m: {in: 1, output: 2}", "- m", "m: [true, 2]", "m: [", "m: {as_of: 2026-13-01}",
+                                  "[" * 3000, f"m: [1{'0' * 400}, 2]"])
 def test_a_wrong_file_is_said_with_its_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "prices.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=r"prices\.yaml"):
         read_prices(path)
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="no such file; expected a file of prices"):
         read_prices(tmp_path / "absent.yaml")
 
 
