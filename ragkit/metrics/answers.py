@@ -43,22 +43,27 @@ class AnswerSample:
 
     @cached_property
     def answer_tokens(self) -> list[str]:
+        """The words of the answer; none where it is unknown."""
         return tokens(self.answer or "")
 
     @cached_property
     def refused(self) -> bool:
+        """Whether the answer only says that it cannot be given."""
         return is_refusal(self.answer or "")
 
     @cached_property
     def context_tokens(self) -> tuple[list[str], ...]:
+        """The words of each context."""
         return tuple(tokens(text) for text in self.contexts)
 
     @cached_property
     def joined(self) -> list[str]:
+        """The words of all contexts, one after the other."""
         return [token for context in self.context_tokens for token in context]
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
+        """Every word that some context holds."""
         return frozenset(self.joined)
 
     def weight(self, token: str) -> float:

@@ -63,18 +63,19 @@ class Corrected:
         >>> made.labels_to_decide(0.25), made.labels_to_decide(0.01)
         (16, None)
         """
-        if not difference:
-            raise DataError("labels_to_decide: expected a difference other than 0")
+        _check_difference(difference)
         if self.mean is None:
             return None
         room = (difference / _Z_POWER) ** 2 - self.spread / self.n_questions
         if room <= 0:
             return None
-        return min(self.n_questions, max(2, math.ceil(1 / (room / self.noise + 1 / self.n_questions)))) \
-            if self.noise else 2
+        if not self.noise:
+            return 2
+        return min(self.n_questions, max(2, math.ceil(1 / (room / self.noise + 1 / self.n_questions))))
 
     def questions_to_decide(self, difference: float) -> int | None:
         """The questions without which no number of labels tells this difference from 0 (80 % power, 5 % error)."""
+        _check_difference(difference)
         return None if self.mean is None else math.floor(self.spread * (_Z_POWER / difference) ** 2) + 1
 
 
@@ -211,6 +212,11 @@ def _corrected(sides: Sequence[_Side], ends: tuple[float | None, float | None], 
         _inside(mean, ends), _inside(mean - half, ends), _inside(mean + half, ends), raw, bias, trust, len(labelled),
         n_questions, known, len(labelled) * math.fsum(errors.values()) / n_questions**2, spread,
         None if known else UNKNOWN_DRAW)
+
+
+def _check_difference(difference: float) -> None:
+    if not difference:
+        raise DataError("expected a difference other than 0: no number of labels tells 0 from 0")
 
 
 def _less_baseline(values: Sequence[float]) -> float:

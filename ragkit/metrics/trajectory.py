@@ -82,6 +82,7 @@ class EvidencePath:
         return tuple(len(ids & self.relevant) / len(self.relevant) for ids in self.seen)
 
     def failed(self, step: int) -> bool:
+        """Whether a step, counted from 0, failed."""
         return bool(self.errors) and self.errors[step]
 
     def lists(self, step: int) -> tuple[StageList, ...]:

@@ -43,10 +43,12 @@ class MatchReport:
     replaced: int = 0  # grades of whole documents that gave way to the passages in them
 
     def count(self, kind: MatchKind) -> int:
+        """How many gold texts were found in this way."""
         return sum(match.kind == kind for match in self.matches)
 
     @property
     def gone(self) -> tuple[GoldMatch, ...]:
+        """The gold texts that are in no passage."""
         return tuple(match for match in self.matches if match.kind == "gone")
 
     def __str__(self) -> str:

@@ -46,6 +46,7 @@ class HumanLabel:
 
     @property
     def key(self) -> tuple[str, str, int]:
+        """(metric, question id, repeat): what is labelled once."""
         return self.metric, self.question_id, self.repeat
 
 

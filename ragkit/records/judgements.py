@@ -36,14 +36,17 @@ class Score:
 
     @classmethod
     def scored(cls, value: float) -> Score:
+        """A measured value; DataError where it is not finite."""
         return cls(float(value), "scored")
 
     @classmethod
     def undefined(cls, reason: str) -> Score:
+        """There was nothing to measure, for this reason."""
         return cls(None, "undefined", reason)
 
     @classmethod
     def failed(cls, reason: str) -> Score:
+        """It should have been measured and was not, for this reason."""
         return cls(None, "failed", reason)
 
 

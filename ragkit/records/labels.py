@@ -35,6 +35,7 @@ class LabelReport:
 
     @property
     def n_questions(self) -> int:
+        """All questions, whatever their label state."""
         return len(self.labelled) + len(self.unanswerable) + len(self.unlabelled)
 
     def warnings(self) -> list[str]:

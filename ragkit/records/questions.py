@@ -146,6 +146,7 @@ class Dataset:
 
     @cached_property
     def by_id(self) -> dict[str, Question]:
+        """The questions by their id."""
         return {question.id: question for question in self.questions}
 
     def label_state(self, question_id: str) -> LabelState:
@@ -159,6 +160,7 @@ class Dataset:
         return "unanswerable" if grades else "unlabelled"
 
     def label_states(self) -> dict[str, LabelState]:
+        """The label state of each question, by its id."""
         return {question.id: self.label_state(question.id) for question in self.questions}
 
     def limit(self, count: int | None, seed: int = 0) -> Dataset:

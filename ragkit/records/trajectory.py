@@ -73,6 +73,7 @@ class Retrieval:
 
     @property
     def ids(self) -> tuple[str, ...]:
+        """The ids of the passages, in their order."""
         return tuple(passage.id for passage in self.passages)
 
 
@@ -92,6 +93,7 @@ class Step:
 
     @property
     def outermost(self) -> Retrieval:
+        """The list that the app got."""
         return self.retrievals[0]
 
 
@@ -134,6 +136,7 @@ class Trajectory:
 
     @property
     def key(self) -> tuple[str, int]:
+        """(question id, repeat): unique among the trajectories of a run."""
         return (self.question_id, self.repeat)
 
 

@@ -43,6 +43,7 @@ class TextStore:
 
     @property
     def texts(self) -> list[str]:
+        """The whole texts, each at its place."""
         return list(self._places)
 
 

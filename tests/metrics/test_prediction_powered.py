@@ -208,8 +208,9 @@ def test_labels_to_decide_falls_with_the_difference_and_knows_when_questions_are
     found = needed[1] or 0
     left = made.spread / 2000 + (1 / found - 1 / 2000) * made.noise
     assert 0.1 / math.sqrt(left) == pytest.approx(1.96 + 0.8416, rel=0.02)
-    with pytest.raises(DataError, match="other than 0"):
-        made.labels_to_decide(0)
+    for asked in (made.labels_to_decide, made.questions_to_decide):
+        with pytest.raises(DataError, match="other than 0"):
+            asked(0)
 
 
 def test_too_few_labels_and_wrong_weights() -> None:

@@ -40,6 +40,7 @@ class Notes:
         self._examples: dict[str, list[str]] = {}
 
     def add(self, kind: str, example: str, count: int = 1) -> None:
+        """Tell of `count` more of a kind; only the first few examples are kept."""
         if not count:
             return
         self._counts[kind] += count
@@ -62,6 +63,7 @@ class Notes:
             self.add("similar_ids", f"question of the qrels {codes(gold)}, of the run {codes(other)}")
 
     def finished(self) -> tuple[Note, ...]:
+        """The notes, in the order in which kinds are told."""
         return tuple(Note(kind, self._counts[kind], tuple(self._examples[kind]), text)
                      for kind, text in _TEXTS.items() if self._counts[kind])
 
@@ -133,6 +135,7 @@ class Judging:
             self._notes.add("ties", f"question {question}: {count} results at {score:g}", tied)
 
     def add(self, question: str, results: list[Result]) -> None:
+        """Judge the results of a question; one that the qrels lack is noted, one that comes twice is a DataError."""
         if self._rules.normalize_ids:
             question = visible_form(question)
         place = self._place.get(question)
@@ -167,6 +170,7 @@ class Judging:
             self._notes.similar_ids(question, lost, odd)
 
     def finish(self, name: str) -> JudgedRun:
+        """The run, of all questions that were added."""
         questions = tuple(self._qrels)
         self._notes.coverage(questions, self._lengths.tolist(), self._unknown)
         places = sorted(self._items)

@@ -56,6 +56,7 @@ class _Cell(NamedTuple):
 
 
 def plain_name(name: str) -> str:
+    """A column's name as names are compared: without case, "_" for blanks and "-"."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
@@ -182,6 +183,7 @@ def _string(cell: _Cell) -> str:
 
 
 def is_list(value: Any) -> bool:
+    """Whether a cell holds several things: a list, a tuple or an array."""
     return isinstance(value, (list, tuple)) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) > 0)
 
 
