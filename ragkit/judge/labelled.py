@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -18,6 +17,7 @@ from typing import Any
 from ragkit.errors import DataError, shown
 from ragkit.judge.samples import JudgeSample
 from ragkit.records.files import read_bytes
+from ragkit.records.questions import is_finite
 from ragkit.records.readers.rows import Row, is_list, is_missing, plain_name
 from ragkit.records.readers.tables import read_table
 
@@ -52,6 +52,7 @@ class Ratings:
 
     @property
     def categories(self) -> bool:
+        """Whether the ratings are names of categories."""
         return any(isinstance(value, str) for value in self.values)
 
 
@@ -248,7 +249,7 @@ def _cell(row: Mapping[str, Any], column: str) -> Any:
         if isinstance(value, str) and value[:1] in ("{", "["):
             try:
                 value = json.loads(value)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
         if isinstance(value, Mapping):
             value = value.get(part)
@@ -279,9 +280,7 @@ def _number(cell: Any) -> float | None:
             cell = float(word)
         except ValueError:
             return None
-    if not isinstance(cell, bool | int | float) or not math.isfinite(cell):
-        return None
-    return float(cell)
+    return float(cell) if isinstance(cell, bool) or is_finite(cell) else None
 
 
 def _is_decimal(cell: Any) -> bool:
@@ -293,7 +292,7 @@ def _texts(cell: Any) -> tuple[str, ...]:
     if isinstance(cell, str) and cell.lstrip()[:1] == "[":
         try:
             cell = json.loads(cell)
-        except ValueError:
+        except (ValueError, RecursionError):
             return (cell,)
     if _is_blank(cell):
         return ()

@@ -29,6 +29,7 @@ def test_labels_in_all_their_spellings_and_what_is_none() -> None:
     (["0,5", "0,7"], "decimal point"),
     ([1, "often"], "t:2: column 'label': expected a number, true or false, or nothing, got 'often'"),
     ([1, {"a": 1}], "t:2: column 'label'"),
+    ([1, 10**400], "t:2: column 'label'"),
     ([None, ""], "every cell is empty"),
 ])
 def test_a_cell_that_is_no_label_is_refused_with_its_place(cells: list[Any], said: str) -> None:
@@ -64,6 +65,7 @@ def test_a_list_of_labels_is_as_many_annotators_and_points_lead_inside() -> None
         table(label=[[1, 2], [1]]).humans()
     with pytest.raises(DataError, match=r"no column 'human\.cost'"):
         rows.cells("human.cost")
+    assert table(note=["[" * 100_000, '{"a": 1}']).cells("note.a") == [None, 1]
 
 
 def test_rows_of_one_question_belong_together_by_id_else_by_text() -> None:
@@ -80,8 +82,9 @@ def test_what_a_judge_is_asked() -> None:
     assert (first.question, first.contexts, first.answer, first.reference) == ("Q?", ("a", "b"), "A", None)
     assert (second.contexts, second.answer, second.reference) == (("c", "d"), None, "G")
     assert third is None
-    passages = table(question=["Q?"], text=["[not JSON"]).samples()[0]
-    assert passages is not None and passages.contexts == ("[not JSON",)
+    for text in ("[not JSON", "[" * 100_000):
+        passages = table(question=["Q?"], text=[text]).samples()[0]
+        assert passages is not None and passages.contexts == (text,)
     with pytest.raises(DataError, match="--column question=NAME"):
         table(frage=["Q?"]).samples()
     named = Labelled([("t:1", {"frage": "Q?"})], {"question": "frage"}).samples()[0]
