@@ -56,9 +56,10 @@ def _in_full(found: Found) -> list[str]:
     told = _missing(found)
     total = found["n"] + sum(found["missing"].values())
     rows = [("rows compared", f"{numbers.count(found['n'])} of {numbers.count(total)}{f' ({told})' if told else ''}")]
-    order = [name for name in _TITLES if name in found["figures"]]
-    for name in order:
-        if name in ("balanced_accuracy", "kappa") and found["thresholds"] and not any("decided" in r[0] for r in rows):
+    names = [name for name in _TITLES if name in found["figures"]]
+    first_of_decisions = next((name for name in names if name in ("balanced_accuracy", "kappa")), None)
+    for name in names:
+        if name == first_of_decisions and found["thresholds"]:
             rows.append(("decided", _decided(found)))
         rows.append((_TITLES[name], _figure(found["figures"][name])))
     lines = [_head(found), *(f"  {title:<17}  {text}" for title, text in rows)]
