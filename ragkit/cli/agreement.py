@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,11 +11,12 @@ import typer
 
 from ragkit.cli import common
 from ragkit.cli.score import columns
-from ragkit.errors import DataError
+from ragkit.errors import DataError, MissingPackageError
 
 if TYPE_CHECKING:
     from ragkit.judge.agreement import Comparison, Rules
     from ragkit.judge.labelled import Labelled, Ratings
+    from ragkit.judge.settings import JudgeSettings
 
 OFFLINE = "offline"
 WeightsName = Literal["quadratic", "linear", "none"]
@@ -61,6 +63,8 @@ def agreement(
     judge_options: common.JudgeOption = None,
     judge_language: common.Language = None,
     store: common.Store = None,
+    price: common.Price = None,
+    prices: common.Prices = None,
     budget: common.Budget = None,
     max_calls: common.MaxCalls = None,
     concurrency: common.Concurrency = None,
@@ -94,10 +98,12 @@ def agreement(
     if dry_run:
         common.say(_plan(rows, judge, judge_url, metric, settings))
         return
+    spent: dict[str, Any] = {}
     if judge is not None or judge_url is not None:
         metric = metric or usual_metric(rows, judge == OFFLINE)
         metric = metric if metric == RELEVANCE else parse(metric).name
-        judges.append(_asked(rows, judge, judge_url, metric, settings, as_json))
+        ratings, spent = _asked(rows, judge, judge_url, metric, settings, as_json)
+        judges.append(ratings)
     rules = Rules(None if weights == "none" else weights, level, threshold, _pair(scale), seed or 0,
                   row_weights=rows.weights)
     slices = rows.slices(by) if by is not None else None
@@ -105,6 +111,8 @@ def agreement(
     if calibrate is not None:
         _calibrate(calibrate, rows, (humans, judges), rules, metric, scored_by)
     _print(rows, found, by, as_json)
+    if not as_json:
+        common.say_spent([spent])
     if calibrate is not None and not as_json:
         common.say(f"\nThreshold: {calibrate} (use it with ragkit score --threshold {calibrate})")
     failed = sum(reason.startswith("failed") for one in judges for reason in one.reasons.values())
@@ -113,37 +121,52 @@ def agreement(
         raise typer.Exit(common.PARTIAL)
 
 
-def _asked(rows: Labelled, judge: str | None, url: str | None, metric: str, settings: Any, quiet: bool) -> Ratings:
-    """The judge's scores of the rows."""
+def _asked(rows: Labelled, judge: str | None, url: str | None, metric: str, settings: JudgeSettings,
+           quiet: bool) -> tuple[Ratings, dict[str, Any]]:
+    """The judge's scores of the rows, and its ledger."""
     from ragkit.judge.ratings import judge_ratings, offline_ratings
 
     if judge == OFFLINE:
-        return offline_ratings(rows, metric)
+        return offline_ratings(rows, metric), {}
     from ragkit.evaluation.evaluate import run_async
+    from ragkit.judge.ledger import total
     from ragkit.judge.open import judge_at
 
-    async def ask() -> Ratings:
+    async def ask() -> tuple[Ratings, dict[str, Any]]:
         with await judge_at(judge, url, settings) as gateway, common.progress(quiet) as bar:
-            return await judge_ratings(gateway, rows, metric, bar("judging", len(rows.rows)))
+            ratings = await judge_ratings(gateway, rows, metric, bar("judging", len(rows.rows)))
+            return ratings, {**gateway.ledger, "all_runs": total(gateway.store.spending())}
 
     return run_async(ask())
 
 
-def _plan(rows: Labelled, judge: str | None, url: str | None, metric: str | None, settings: Any) -> str:
-    """What a judge would be asked, in one line."""
+def _plan(rows: Labelled, judge: str | None, url: str | None, metric: str | None, settings: JudgeSettings) -> str:
+    """What a judge would be asked, in one line. The store is only read."""
     if judge in {None, OFFLINE} and url is None:
         return f"{rows.name}: {len(rows.rows)} rows; no judge is asked"
     from ragkit.evaluation.evaluate import run_async
     from ragkit.judge.open import judge_at
-    from ragkit.judge.ratings import missing_judgements, usual_metric
+    from ragkit.judge.planning import planning_gateway
+    from ragkit.judge.ratings import judge_ratings, missing_judgements, usual_metric
 
     name = metric or usual_metric(rows, offline=False)
 
     async def count() -> str:
-        with await judge_at(judge, url, settings) as gateway:
-            missing, work = missing_judgements(gateway, rows, name)
-            return (f"{rows.name}: {len(rows.rows)} rows; {name} by {gateway.name}: {missing} of {work} judgements to "
+        with (await judge_at(judge, url, replace(settings, store=None)) as gateway,
+              planning_gateway(gateway, settings.store) as planner):
+            missing, work = missing_judgements(planner, rows, name)
+            told = (f"{rows.name}: {len(rows.rows)} rows; {name} by {gateway.name}: {missing} of {work} judgements to "
                     "ask, the others are stored or need none")
+            try:
+                await judge_ratings(planner, rows, name)
+            except MissingPackageError:  # without ragas nobody knows its prompts
+                return told
+            asks = planner.asks().values()
+            tokens_in, tokens_out = (round(sum(getattr(one, side) for one in asks))
+                                     for side in ("tokens_in", "tokens_out"))
+            cost = None if gateway.account.price is None else gateway.account.cost(tokens_in, tokens_out)
+            return (f"{told}: {sum(one.calls for one in asks):,.0f} calls, {tokens_in:,} tokens in, {tokens_out:,} "
+                    f"out, {common.cost(cost)}")
 
     return run_async(count())
 

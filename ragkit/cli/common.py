@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -190,9 +190,9 @@ def missing_judgements(evaluation: Evaluation) -> str | None:
     return f"{judge['stopped']}; not judged: {each or 'nothing'}"
 
 
-def say_spent(done: Sequence[Evaluation]) -> None:
-    """What judging cost: now, and in all runs on the same store. Nothing where nobody judged."""
-    ledgers = [evaluation.summary["judge"] for evaluation in done if evaluation.summary["judge"]]
+def say_spent(all_ledgers: Sequence[Mapping[str, Any]]) -> None:
+    """What judging cost: now, and in all runs on the same store. An empty ledger is of a run that nobody judged."""
+    ledgers = [ledger for ledger in all_ledgers if ledger]
     if not ledgers:
         return
     now = {name: sum(ledger[name] for ledger in ledgers) for name in ("calls", "stored", "pooled")}
@@ -223,6 +223,6 @@ def show(evaluation: Evaluation, page: Path | None) -> None:
     from ragkit.report.terminal import print_summary
 
     print_summary(evaluation.data, Console())
-    say_spent([evaluation])
+    say_spent([evaluation.summary["judge"]])
     if page is not None:
         say(f"Report: {page}")

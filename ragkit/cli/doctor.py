@@ -41,6 +41,9 @@ def doctor(
     judge_url: common.JudgeUrl = None,
     judge_key_variable: common.KeyVariable = None,
     judge_options: common.JudgeOption = None,
+    price: common.Price = None,
+    prices: common.Prices = None,
+    timeout: common.Timeout = None,
     seed: common.Seed = None,
 ) -> None:
     """Print what is installed and set, what --app shows when it is asked, and one real reply of --judge."""

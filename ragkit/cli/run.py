@@ -122,7 +122,7 @@ def _finish(done: list[Evaluation], variants: list[Variant], as_json: bool) -> N
         from ragkit.report.terminal import print_side_by_side
 
         print_side_by_side([evaluation.summary for evaluation in done], Console())
-        common.say_spent(done)
+        common.say_spent([evaluation.summary["judge"] for evaluation in done])
         for evaluation, variant in zip(done, variants, strict=True):
             common.say(f"{variant.name}: {evaluation.data.fix_first}")
             common.say(f"Report: {variant.out / 'report.html'}")

@@ -105,6 +105,36 @@ def test_a_budget_of_calls_keeps_what_was_judged(labels: Path) -> None:
         assert "not judged" in done.out and "rows compared" in done.out
 
 
+def test_a_price_tells_what_it_would_cost_what_it_did_and_when_to_stop(labels: Path) -> None:
+    with OpenAIServer() as server:
+        arguments = ("agreement", labels, "--judge", "test-model", "--judge-url", server.url, "--concurrency", 1)
+        planned = command(*arguments, "--dry-run", "--price", "100,100").out
+        assert "36 calls, " in planned
+        expected = float(planned.rsplit("cost ", 1)[1])
+        assert command(*arguments, "--dry-run").out.endswith(" out, cost unknown (see --price)\n")
+        assert not list(labels.parent.glob("*.sqlite")) and not server.calls
+        stopped = command(*arguments, "--price", "100,100", "--budget", 1)
+        assert stopped.code == 3 and 0 < len(server.calls) < 36
+        done = command(*arguments, "--price", "100,100")
+        assert (done.code, len(server.calls)) == (0, 36)
+    spent = [line for line in done.out.splitlines() if "cost" in line]
+    assert spent[0].startswith("Judge: ") and spent[1].startswith("All runs on this store: 36 calls, cost ")
+    assert float(spent[1].rsplit("cost ", 1)[1]) == pytest.approx(expected, rel=0.5)
+
+
+def test_all_verbs_that_judge_have_the_same_flags_for_it() -> None:
+    from dataclasses import fields
+    from inspect import signature
+
+    from ragkit.cli import agreement, run, score
+    from ragkit.judge.settings import JudgeSettings
+
+    known = {entry.name for entry in fields(JudgeSettings)} | {"options"}
+    flags = [{name for name in signature(verb).parameters if name.removeprefix("judge_") in known}
+             for verb in (score.score, run.run, agreement.agreement)]
+    assert flags[0] == flags[1] == flags[2] >= {"price", "prices", "budget", "store", "judge_options"}
+
+
 def test_grades_of_passages(tmp_path: Path) -> None:
     rows = [{"query_id": f"q{n // 4}", "question": f"Who built mill{n // 4}?", "passage": f"Passage number {n}.",
              "passage_id": f"p{n}", "grade": n % 4} for n in range(16)]
