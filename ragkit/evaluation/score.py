@@ -130,7 +130,6 @@ def evidence_path(trajectory: Trajectory, names: Callable[[Sequence[Passage]], t
         steps=tuple(() if step.outermost.error is not None else names(step.outermost.passages) for step in steps),
         gold=gold,
         context=None if trajectory.context is None else names(trajectory.context.passages),
-        context_ranked=trajectory.context is None or trajectory.context.ranked,
         errors=tuple(step.outermost.error is not None for step in steps),
         stages=tuple(tuple(StageList(r.stage, names(r.passages)) for r in step.retrievals) for step in steps),
         **known,

@@ -46,7 +46,6 @@ class EvidencePath:
     steps: tuple[tuple[str, ...], ...]
     gold: Mapping[str, float]
     context: tuple[str, ...] | None = None
-    context_ranked: bool = True
     errors: tuple[bool, ...] = ()
     stages: tuple[tuple[StageList, ...], ...] = ()
     index_ids: frozenset[str] | None = None
