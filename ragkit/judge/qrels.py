@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 from ragkit.errors import DataError
-from ragkit.judge.archive import copy_store
-from ragkit.judge.relevance import stored_grades
-from ragkit.judge.store import JudgementStore
+from ragkit.judge.archive import records
 from ragkit.records.files import write_text
 
 
@@ -22,30 +19,25 @@ class Written(NamedTuple):
 
 
 def write_qrels(store: Path, out: Path, judge: str | None = None) -> Written:
-    """Writes the grades of one judge. A name that ends in .tsv is BEIR's form, any other one TREC's.
+    """Writes the grades of one judge; a step's own query stands under the hash of its text.
+
+    A name that ends in .tsv is BEIR's form, any other one TREC's. The store is only read.
 
     Raises DataError where there is no grade, where several judges graded and none is named, where an id cannot stand
     in the form, and where a pair was graded twice with different outcomes (another reference answer, other prompts).
     """
-    with tempfile.TemporaryDirectory() as folder:  # the file itself is only read
-        copy = Path(folder) / "judgements.sqlite"
-        copy_store(store, copy)
-        opened = JudgementStore(copy)
-        try:
-            grades = stored_grades(opened)
-        finally:
-            opened.close()
-    judges = sorted({grade.judge for grade in grades})
+    grades = [row for row in records(store) if row["kind"] == "relevance"]
+    judges = sorted({grade["judge"] for grade in grades})
     if judge is None and len(judges) > 1:
         raise DataError(f"{store}: holds grades of {', '.join(judges)}; expected --judge with one of them")
     chosen = judge or (judges[0] if judges else "any judge")
     found: dict[tuple[str, str], int] = {}
     for grade in grades:
-        if grade.judge != chosen:
+        if grade["judge"] != chosen:
             continue
-        pair = (grade.question, grade.passage)
-        if found.setdefault(pair, grade.grade) != grade.grade:
-            raise DataError(f"{store}: {pair[0]}, {pair[1]}: graded {found[pair]} and {grade.grade}: with other "
+        pair = (grade["question"], grade["passage"])
+        if found.setdefault(pair, grade["grade"]) != grade["grade"]:
+            raise DataError(f"{store}: {pair[0]}, {pair[1]}: graded {found[pair]} and {grade['grade']}: with other "
                             "prompts, statements or texts; expected the store of one data set")
     if not found:
         raise DataError(f"{store}: no relevance grade of {chosen} in it; a run with --relevance judge makes them")

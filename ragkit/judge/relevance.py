@@ -6,7 +6,6 @@ evaluation/relevance.py.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ from typing import Any, Literal
 from ragkit.errors import JudgeError
 from ragkit.judge.calls import CallError, UnusableReplyError
 from ragkit.judge.gateway import Gateway
+from ragkit.judge.keys import digest
 from ragkit.judge.limits import Slots
 from ragkit.judge.once import ask_once
 from ragkit.judge.samples import judge_text
@@ -147,21 +147,16 @@ def missing_calls(gateway: Gateway, wanted: Iterable[Asked]) -> dict[str, int]:
     return counts
 
 
-def stored_grades(store: JudgementStore) -> list[StoredGrade]:
-    """All grades that a store holds, for an export as qrels; a step's own query stands under the hash of its text."""
-    return store.grades()
-
-
 def pool_key(fingerprint: str, question: str, statements: Sequence[str]) -> str:
     """What the grades of one question by one judge have in common; other prompts or statements are another pool."""
-    return _digest(["relevance/1", PREFIX, fingerprint, question, list(statements)])
+    return digest(["relevance/1", PREFIX, fingerprint, question, list(statements)])
 
 
 def pools_fingerprint(pools: Iterable[Pool]) -> str:
     """Tells one set of judged labels from another: its pairs, their grades, what they carry, and who judged."""
     rows = sorted([pool.key, text, grade.grade, list(grade.carries)]
                   for pool in pools for text, grade in pool.grades.items())
-    return _digest(rows)[:16]
+    return digest(rows)[:16]
 
 
 async def _state(gateway: Gateway, pool: Pool) -> None:
@@ -179,7 +174,7 @@ async def _state(gateway: Gateway, pool: Pool) -> None:
 
 async def _grade(gateway: Gateway, pool: Pool, text: str, on_done: Callable[[], None] | None) -> None:
     asked, name = pool.asked, text_id(text)
-    key = _digest([pool.key, text])
+    key = digest([pool.key, text])
     try:
         prompt = relevance_prompt(asked.text, pool.statements, text)
         reply = await ask_once(gateway, prompt, _SCHEMA, metric=asked.metric,
@@ -256,7 +251,3 @@ def _checker(count: int) -> Callable[[Any], None]:
 
 def _said(error: Exception) -> str:
     return error.reason if isinstance(error, CallError) else f"{STOPPED}{error}"
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()).hexdigest()

@@ -74,6 +74,7 @@ class JudgementBook:
         content: list[Any] = [getattr(sample, name) for name in READS[metric]]
         content += [STRICTNESS, self.embedding()] if metric == "answer_relevancy" else []
         content += self.prompts.mark(metric, sample.question)
+        # Not keys.digest: it parts the words in another way, and all that was judged before would be asked again.
         data = json.dumps(["verdicts/1", self._ragas, metric, self.gateway.fingerprint, content], ensure_ascii=True)
         return hashlib.sha256(data.encode()).hexdigest()
 

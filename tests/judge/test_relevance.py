@@ -21,7 +21,6 @@ from ragkit.judge.relevance import (
     missing_calls,
     pools_fingerprint,
     relevance_prompt,
-    stored_grades,
 )
 from ragkit.judge.statements import PREFIX as STATEMENTS_PREFIX
 from ragkit.judge.store import JudgementStore
@@ -67,7 +66,7 @@ def test_what_was_judged_is_not_asked_again_under_whatever_id(tmp_path: Path) ->
             (pool,) = judge(gateway, again)
             assert gateway.ledger["metrics"]["relevance"] == {"calls": 1, "stored": 1}
             assert gateway.ledger["metrics"]["statements"] == {"stored": 1}
-            rows = [(g.question, g.passage, g.grade) for g in stored_grades(gateway.store)]
+            rows = [(g.question, g.passage, g.grade) for g in gateway.store.grades()]
     assert len(server.calls) == 4
     assert rows == [("q1", "other", 1), ("q1", "p0", 1), ("q1", "p1", 0), ("q1", "p9", 3)]
     assert {grade.grade for grade in pool.grades.values()} == {0, 1, 3}, "what earlier runs left belongs to the pool"
