@@ -15,7 +15,7 @@ import numpy as np
 
 from ragkit.errors import DataError, shown
 from ragkit.metrics.agreement import decision_figures
-from ragkit.metrics.resampling import Figure, Resampling
+from ragkit.metrics.resampling import Resampling
 from ragkit.records.files import read_object, write_json
 
 SCHEMA = "ragkit.threshold/1"
@@ -160,12 +160,6 @@ def threshold_from_json(found: Mapping[str, Any], where: str) -> Threshold:
     if not isinstance(found["judge"].get("name"), str):
         raise DataError(f"{where}: the key 'judge': expected an object with a name, got {shown(found['judge'])}")
     return Threshold(**{name: found[name] for name in kinds})
-
-
-def held_out_figure(threshold: Threshold, name: str = "balanced_accuracy") -> Figure:
-    """One of the held-out figures; undefined where the file does not hold it."""
-    found = threshold.held_out.get("figures", {}).get(name)
-    return Figure(**found) if found is not None else Figure(None, reason="not in the file")
 
 
 def _folds(truth: np.ndarray[Any, Any], groups: Sequence[Hashable] | None, count: int,

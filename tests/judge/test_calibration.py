@@ -15,7 +15,6 @@ from ragkit.errors import DataError
 from ragkit.judge.calibration import (
     calibrate,
     choose_threshold,
-    held_out_figure,
     hold_out,
     read_threshold,
     write_threshold,
@@ -107,10 +106,9 @@ def test_the_file_says_what_it_was_made_of_and_reads_back(tmp_path: Path) -> Non
     found = read_threshold(path)
     assert found.to_json() == content
     assert 0.3 < found.threshold <= 0.8
-    figure = held_out_figure(found)
-    assert figure.value == pytest.approx(0.975)
-    assert figure.low is not None
-    assert held_out_figure(found, "auroc").value is None
+    figure = found.held_out["figures"]["balanced_accuracy"]
+    assert figure["value"] == pytest.approx(0.975)
+    assert figure["low"] < 0.975 < figure["high"]
     assert found.applies_to("another name", JUDGE["fingerprint"])
     assert not found.applies_to("m1", "e" * 64)
 
