@@ -15,12 +15,9 @@ from importlib import metadata
 from typing import Any, Protocol
 
 from ragkit.errors import JudgeError, MissingPackageError
-from ragkit.judge.judging import judge_samples
 from ragkit.judge.prompt_text import quick_prompts
 from ragkit.judge.prompts import AdaptedPrompts, apply
 from ragkit.judge.verdicts import PINNED_RAGAS
-
-__all__ = ["CLASSES", "Asker", "Prompt", "Ragas", "judge_samples", "load_ragas"]
 
 _TRACKING = "RAGAS_DO_NOT_TRACK"
 _FITS = 'pip install "ragkit-eval[ragas]" brings the versions that fit together'

@@ -1,4 +1,4 @@
-"""ragas' four metrics over the gateway: its prompts, its numbers, each verdict paid once, every edge said in words."""
+"""ragas' metrics over the gateway: its prompts, its numbers, each verdict paid once, every edge said in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import pytest
 from ragkit.errors import BudgetExceeded, DataError, JudgeError, MissingPackageError
 from ragkit.judge.calls import SYSTEM_MESSAGE
 from ragkit.judge.gateway import Gateway
-from ragkit.judge.ragas_scores import CLASSES, judge_samples, load_ragas
+from ragkit.judge.judging import judge_samples
+from ragkit.judge.ragas_scores import CLASSES, load_ragas
 from ragkit.judge.samples import JudgeSample
 from ragkit.judge.verdicts import PINNED_RAGAS, count_missing
 from ragkit.metrics.judged import model_calls
