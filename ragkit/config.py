@@ -29,6 +29,7 @@ class Experiment(Section):
     relevance: Literal["judge"] | None = None
     per_step_query: bool = False
     judge_steps: bool = False
+    threshold: tuple[str, ...] = ()
     level: float = 1.0
     answer_threshold: float = Field(default=0.5, gt=0, le=1)
     repeats: int = Field(default=1, ge=1)
@@ -46,6 +47,11 @@ class Experiment(Section):
     @classmethod
     def _comma_list(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
+
+    @field_validator("threshold", mode="before")
+    @classmethod
+    def _one_file(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
 
     @field_validator("k_values")
     @classmethod

@@ -1,5 +1,6 @@
 """Experiment files: what is read, what is refused, and in which words."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from ragkit.cli.experiment import ExperimentRun
 from ragkit.config import judge_options, load_experiment, resolve_variant
 from ragkit.errors import DataError
+from tests.support.command import command
 
 
 def written(folder: Path, text: str) -> Path:
@@ -122,6 +124,27 @@ judge:
     assert (settings.key_variable, settings.attempts) == ("MY_KEY", 9)
     assert dict(settings.headers) == {"X-Tenant": "t1"}
     assert dict(settings.extra_body) == {"top_k": 1, "seed": 7}
+
+
+def test_thresholds_stand_in_the_file_and_lie_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flag takes their place."""
+    threshold = ("labels.csv", "--column", "score", "-m", "lexical_support", "--scored-by", "offline:lexical")
+    (tmp_path / "labels.csv").write_text(
+        "question,answer,label,score\n" + "".join(f"q{n},a,{n % 2},{n % 2 / 2 + .1}\n" for n in range(8)))
+    monkeypatch.chdir(tmp_path)
+    assert command("agreement", *threshold, "--calibrate", "support.json").code == 0
+    path = tmp_path / "e.yaml"
+    path.write_text("dataset: sample\nlimit: 2\npipeline: {retriever: lexical}\nmetrics: lexical_support\n"
+                    "threshold: support.json\n", encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    done = command("run", path, "--json")
+    chosen = json.loads((tmp_path / "support.json").read_text())["threshold"]
+    assert json.loads(done.out)["metrics"]["lexical_support"]["above_threshold"]["threshold"] == chosen
+    assert "absent.json" in command("run", path, "--threshold", "absent.json").error
+    path.write_text(path.read_text().replace("support.json", "[a.json, support.json]"), encoding="utf-8")
+    assert load_experiment(path).threshold == ("a.json", "support.json")
+    assert "a.json" in command("run", path).error
 
 
 @pytest.mark.parametrize(("word", "part"), [

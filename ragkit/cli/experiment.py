@@ -39,11 +39,12 @@ class ExperimentRun:
         experiment = load_experiment(path)
         changes = {"limit": limit, "seed": seed}
         self.experiment = experiment.model_copy(update={k: v for k, v in changes.items() if v is not None})
-        self.source = _beside(path, experiment.dataset.path)
+        self.source = _dataset(path, experiment.dataset.path)
         self.out = out or Path(experiment.out or f"runs/{safe_name(experiment.name)}")
         self.data: Dataset = load_dataset(
             self.source, columns=experiment.dataset.columns or None, split=experiment.dataset.split
         )
+        self.thresholds = [_beside(path, name) for name in experiment.threshold]
         self._where = str(path)
         self._allowance: Allowance | None = None
         self._lost: dict[str, CallError] = {}
@@ -155,11 +156,16 @@ def build_own_pipeline(
     return build_pipeline(config, corpus, index, cache)
 
 
-def _beside(experiment_file: Path, dataset: str) -> str | Path:
-    """The path of the data set: as it is named, else beside the experiment file; "sample" is the built-in one."""
+def _dataset(experiment_file: Path, dataset: str) -> str | Path:
+    """The path of the data set; "sample" is the built-in one."""
     if dataset == "sample":
         from ragkit.sample import sample_folder
 
         return sample_folder()
-    beside = experiment_file.parent / dataset
-    return beside if not Path(dataset).exists() and beside.exists() else dataset
+    return _beside(experiment_file, dataset)
+
+
+def _beside(experiment_file: Path, name: str) -> str | Path:
+    """A file that an experiment names: as it is named, else beside the experiment file."""
+    beside = experiment_file.parent / name
+    return beside if not Path(name).exists() and beside.exists() else name

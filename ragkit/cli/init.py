@@ -58,8 +58,11 @@ variants:
 # A judge for the RAGAS metrics; its key comes from the environment.
 # judge: {{model: "openai:gpt-5-mini"}}
 # judge: {{url: "http://127.0.0.1:8000/v1", model: my-model, concurrency: 4}}
-# relevance: judge                                 # no gold needed: the judge grades what was retrieved
 # judge: {{model: "azure_openai:my-deployment", key_variable: TEAM_KEY, headers: {{X-Team: search}}, max_tokens: 4096}}
+# relevance: judge                                 # no gold needed: the judge grades what was retrieved
+# per_step_query: true                             # ... of each step against the step's own query, too
+# judge_steps: true                                # context_precision and the like of each step's list, too
+# threshold: faithfulness.json                     # of `ragkit agreement --calibrate`: the share above it; or a list
 
 repeats: 1          # more for an app that answers differently each time
 concurrency: 4      # questions at a time

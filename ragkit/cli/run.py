@@ -64,8 +64,9 @@ def run(
     for variant in variants:
         keywords = opened.judge(variant, judge, judge_url, flags) | {
             "include_text": not no_text, "relevance": relevance or variant.experiment.relevance,
-            "per_step_query": per_step_query or variant.experiment.per_step_query, "threshold": threshold,
-            "judge_steps": judge_steps or variant.experiment.judge_steps, "rejudge": rejudge}
+            "per_step_query": per_step_query or variant.experiment.per_step_query,
+            "judge_steps": judge_steps or variant.experiment.judge_steps,
+            "threshold": threshold or opened.thresholds, "rejudge": rejudge}
         work.append((variant, metrics or list(variant.experiment.metrics) or None, keywords))
     if dry_run:
         from ragkit.cli.plan import print_plans
