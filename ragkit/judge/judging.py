@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ragkit.errors import DataError, JudgeError
+from ragkit.errors import DataError, JudgeError, describe
 from ragkit.judge.calls import CallError
 from ragkit.judge.gateway import Gateway
 from ragkit.judge.samples import JudgeSample, judge_text
@@ -128,14 +128,13 @@ async def _judge(book: JudgementBook, task: _Task, vendor: Ragas, vectors: Vecto
     except CallError as error:
         score, raw = Score.failed(error.reason), error.raw
     except Exception as error:  # ragas and embedding models raise many types; none of them may end the run
-        score, raw = Score.failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"), ask.last
+        score, raw = Score.failed(describe(error)[:300]), ask.last
     return Judgement(metric.name, book.gateway.name, score, (), ask.asked, ask.shared, raw)
 
 
 def _readable(sample: JudgeSample) -> JudgeSample:
-    return JudgeSample(sample.key, judge_text(sample.question), judge_text(sample.answer or ""),
-                       tuple(map(judge_text, sample.contexts)), sample.contexts_ranked,
-                       judge_text(sample.reference or ""))
+    return replace(sample, question=judge_text(sample.question), answer=judge_text(sample.answer or ""),
+                   contexts=tuple(map(judge_text, sample.contexts)), reference=judge_text(sample.reference or ""))
 
 
 class Vectors:
@@ -146,6 +145,7 @@ class Vectors:
         self._known: dict[str, asyncio.Task[list[float]]] = {}
 
     async def of(self, text: str) -> list[float]:
+        """The vector of a text, as floats of Python."""
         if text not in self._known:
             self._known[text] = asyncio.create_task(asyncio.to_thread(self._embed, text))
         return await asyncio.shield(self._known[text])

@@ -121,7 +121,7 @@ class LangChainModel:
 
 def _status(error: BaseException) -> tuple[int | None, Any]:
     """The HTTP status that an error, or what caused it, carries; and the response. Providers name it differently."""
-    for one in _causes(error):
+    for one in causes(error):
         response = getattr(one, "response", None)
         found = [getattr(one, "status_code", None), getattr(one, "code", None), getattr(response, "status_code", None)]
         if isinstance(response, dict):  # boto
@@ -132,7 +132,8 @@ def _status(error: BaseException) -> tuple[int | None, Any]:
     return None, None
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, then what caused it, and so on."""
     while error is not None:
         yield error
         error = error.__cause__

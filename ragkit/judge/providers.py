@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ragkit.errors import DataError, JudgeError
+from ragkit.judge.langchain import causes
 from ragkit.judge.settings import JudgeSettings
 
 
@@ -20,14 +21,13 @@ class Provider:
     """`keys` are the environment variables that may hold its key (none: it is not known, or needs none).
 
     `room` is its argument for the length of a reply, `headers` the one that takes headers, `effort` the one that takes
-    a reasoning effort, `url` the one for its address, `key_argument` the one for the key.
+    a reasoning effort, `url` the one for its address.
     """
 
     package: str
     keys: tuple[str, ...] = ()
     room: str = "max_tokens"
     url: str = "base_url"
-    key_argument: str = "api_key"
     headers: str | None = None
     effort: str | None = None
     no_retries: Mapping[str, Any] = field(default_factory=lambda: {"max_retries": 0})
@@ -90,30 +90,31 @@ def load_provider_model(spec: str, url: str | None, settings: JudgeSettings) -> 
                          "URL of its server")
     from ragkit.models.chat import load_chat_model
 
-    arguments = _arguments(spec, provider, url, settings)
+    arguments, model = _arguments(spec, provider, url, settings), f"{name}:{spec.partition(':')[2]}"
     try:
         try:
-            return load_chat_model(f"{name}:{spec.partition(':')[2]}", **arguments)
+            return load_chat_model(model, **arguments)
         except DataError as error:
             if "max_retries" not in str(error):
                 raise
             arguments.pop("max_retries", None)  # a class that has none
-            return load_chat_model(f"{name}:{spec.partition(':')[2]}", **arguments)
+            return load_chat_model(model, **arguments)
     except DataError as error:
         raise JudgeError(_in_words(spec, provider, error)) from error
 
 
 def _arguments(spec: str, provider: Provider, url: str | None, settings: JudgeSettings) -> dict[str, Any]:
+    of_ollama = provider.package == "langchain-ollama"
     made: dict[str, Any] = {provider.room: settings.max_tokens, **provider.no_retries}
     if settings.temperature is not None:
         made["temperature"] = settings.temperature
     if url is not None:
-        made[provider.url] = url.removesuffix("/v1") if provider.room == "num_predict" else url
+        made[provider.url] = url.removesuffix("/v1") if of_ollama else url
     if settings.reasoning_effort is not None:
         if provider.effort is None:
             raise _unknown(spec, "reasoning_effort")
         made[provider.effort] = settings.reasoning_effort
-    if settings.headers and provider.package == "langchain-ollama":
+    if settings.headers and of_ollama:
         made["client_kwargs"] = {"headers": dict(settings.headers)}
     elif settings.headers:
         if provider.headers is None:
@@ -124,7 +125,7 @@ def _arguments(spec: str, provider: Provider, url: str | None, settings: JudgeSe
     if variables and not key and (settings.key_variable is not None or url is None):
         raise JudgeError(f"judge {spec}: no key; set the environment variable {' or '.join(variables)}")
     if settings.key_variable is not None:
-        made[provider.key_argument] = key
+        made["api_key"] = key
     return {**made, **settings.extra_body}
 
 
@@ -134,9 +135,6 @@ def _unknown(spec: str, setting: str) -> JudgeError:
 
 
 def _in_words(spec: str, provider: Provider, error: DataError) -> str:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ImportError):
-            return f"judge {spec}: needs the package {provider.package}: pip install {provider.package}"
-        cause = cause.__cause__
+    if any(isinstance(cause, ImportError) for cause in causes(error)):
+        return f"judge {spec}: needs the package {provider.package}: pip install {provider.package}"
     return f"judge {re.sub(r'^chat model ', '', str(error))}"

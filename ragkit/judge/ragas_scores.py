@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol
 
-from ragkit.errors import JudgeError, MissingPackageError
+from ragkit.errors import JudgeError, MissingPackageError, describe
 from ragkit.judge.prompt_text import quick_prompts
 from ragkit.judge.prompts import AdaptedPrompts, apply
 from ragkit.judge.verdicts import PINNED_RAGAS
@@ -105,7 +105,7 @@ def load_ragas() -> Ragas:
     except Exception as error:  # of the other packages that ragas imports, which raise what they like
         if isinstance(error, ModuleNotFoundError) and error.name == "ragas":
             raise MissingPackageError("ragas", "ragas", "judging with the RAGAS metrics") from error
-        raise JudgeError(f"ragas is installed and cannot be imported ({_line(error)}): {_FITS}") from error
+        raise JudgeError(f"ragas is installed and cannot be imported ({describe(error)[:300]}): {_FITS}") from error
     finally:
         if before is None:
             os.environ.pop(_TRACKING, None)
@@ -141,10 +141,6 @@ def load_ragas() -> Ragas:
             loaded.prompts(name)
     except Exception as error:  # a class, an attribute or an argument that another version does not have
         version = metadata.version("ragas")
-        raise JudgeError(f"ragas {version} does not have what {name} needs ({_line(error)}); expected ragas "
+        raise JudgeError(f"ragas {version} does not have what {name} needs ({describe(error)[:300]}); expected ragas "
                          f"{PINNED_RAGAS}: {_FITS}") from error
     return loaded
-
-
-def _line(error: Exception) -> str:
-    return " ".join(f"{'' if isinstance(error, ImportError) else type(error).__name__ + ': '}{error}".split())[:300]
