@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 from ragkit.errors import DataError
 from ragkit.judge.calibration import Threshold, calibrate, hold_out
@@ -40,6 +40,14 @@ class Rules:
     seed: int = 0
     resamples: int = 2000
     row_weights: Sequence[float] | None = None
+
+    def scale_of(self, labels: Sequence[float]) -> tuple[float, float]:
+        """The lowest and the highest value that a label can have."""
+        return self.scale or (min(labels), max(labels))
+
+    def level_of(self, labels: Sequence[float]) -> float:
+        """From which label on one is a yes."""
+        return middle_level(labels, self.scale_of(labels)) if self.level is None else self.level
 
     def resampling(self, groups: Sequence[Hashable], places: Sequence[int]) -> Resampling:
         """The rows at these places, as figures are computed of them."""
@@ -93,43 +101,26 @@ def compare(human: Ratings, judge: Ratings, groups: Sequence[Hashable], rules: R
     ('grades', 0.8, 0.875)
     """
     rules = rules or Rules()
-    chosen = range(len(human.values)) if places is None else places
-    both = [place for place in chosen if human.values[place] is not None and judge.values[place] is not None]
-    reasons = Counter(human.reasons.get(place) or judge.reasons.get(place, "no rating") for place in chosen
-                      if human.values[place] is None or judge.values[place] is None)
-    a, b = [human.values[place] for place in both], [judge.values[place] for place in both]
+    both = _rated(human, judge, places)
+    out = Counter(human.reasons.get(place) or judge.reasons.get(place, "no rating")
+                  for place in (range(len(human.values)) if places is None else places)
+                  if human.values[place] is None or judge.values[place] is None)
     rows = rules.resampling(groups, both)
     shared = (human.name, judge.name, slice_name)
-    counts = (len(both), rows.n_groups, dict(reasons.most_common()))
+    counts = (len(both), rows.n_groups, dict(out.most_common()))
     if human.categories or judge.categories:
-        return _compare_categories(shared, counts, (_names(human, a), _names(judge, b)), rows)
-    labels, ratings = [float(value or 0) for value in a], [float(value or 0) for value in b]
-    known = [float(value) for value in human.values if value is not None]
-    scale = rules.scale or (min(known), max(known))
-    level = rules.level if rules.level is not None else middle_level(known, scale)
-    positive = [label >= level for label in labels]
-    figures = score_figures(positive, ratings, rows)
-    every = [float(value) for value in judge.values if value is not None]
+        return _compare_categories(shared, counts, (_names(human, both), _names(judge, both)), rows)
+    known, every = _numbers(human), _numbers(judge)
+    scale, level = rules.scale_of(known), rules.level_of(known)
+    pair = _Pair(both, _numbers(human, both), _numbers(judge, both), level, rows)
+    made = Comparison(*shared, "scores", *counts, score_figures(pair.positive, pair.ratings, rows), level, scale)
     if not is_same_scale(known, every, scale):
-        decided, thresholds = _decide(human, judge, groups, rules, level)
-        levels: tuple[str, ...] = ()
-        table: tuple[tuple[int, ...], ...] = ()
-        if decided is None:
-            figures |= dict.fromkeys(("balanced_accuracy", "kappa"), Figure(None, reason=_NO_THRESHOLD))
-        else:
-            own = [decided[place] for place in both]
-            figures |= decision_figures(positive, own, rows)
-            levels, table = _table([float(yes) for yes in positive], [float(yes) for yes in own], {0: "no", 1: "yes"})
-        return Comparison(*shared, "scores", *counts, figures, level, scale, {}, thresholds,
-                          rules.threshold is not None, levels, table)
-    binary = set(known) | set(every) <= {0.0, 1.0}
-    decisions = decision_figures(positive, [rating >= level for rating in ratings], rows)
-    figures |= {name: decisions[name] for name in ("balanced_accuracy", "sensitivity", "specificity")}
-    figures |= rating_figures(labels, ratings, None if binary else rules.weights, rows, scale[1] - scale[0] or None)
-    off = Counter(rating for rating in ratings if not scale[0] <= rating <= scale[1])
-    levels, table = _table(labels, ratings, {})
-    return Comparison(*shared, "decisions" if binary else "grades", *counts, figures, level, scale,
-                      dict(sorted(off.items())), (), False, levels, table)
+        decided, thresholds = _decide(_all_rows(human, judge, groups, rules), rules)
+        made = replace(made, thresholds=thresholds, threshold_given=rules.threshold is not None)
+        return _with_decisions(made, pair, decided)
+    if set(known) | set(every) <= {0.0, 1.0}:
+        return _with_grades(replace(made, kind="decisions"), pair, scale, None)
+    return _with_grades(replace(made, kind="grades"), pair, scale, rules.weights)
 
 
 def compare_all(humans: Sequence[Ratings], judges: Sequence[Ratings], groups: Sequence[Hashable],
@@ -154,14 +145,9 @@ def calibrated(metric: str, who: Mapping[str, str | None], raters: tuple[Ratings
     human, judge = raters
     if human.categories or judge.categories:
         raise DataError("calibrate: expected numbers, got names; say which names are a yes: --positive NAME")
-    both = [place for place, value in enumerate(human.values) if value is not None and judge.values[place] is not None]
-    known = [float(value) for value in human.values if value is not None]
-    level = middle_level(known, rules.scale or (min(known), max(known))) if rules.level is None else rules.level
-    positive = [float(human.values[place] or 0) >= level for place in both]
-    scores = [float(judge.values[place] or 0) for place in both]
-    rows = rules.resampling(groups, both)
-    known_as = {**labels, "level": level, "weighted": rules.row_weights is not None}
-    return calibrate(metric, who, (positive, scores), rows, known_as, rules.seed)
+    pair = _all_rows(human, judge, groups, rules)
+    known_as = {**labels, "level": pair.level, "weighted": rules.row_weights is not None}
+    return calibrate(metric, who, (pair.positive, pair.ratings), pair.rows, known_as, rules.seed)
 
 
 def middle_level(labels: Sequence[float], scale: tuple[float, float]) -> float:
@@ -185,18 +171,68 @@ def is_same_scale(labels: Sequence[float], ratings: Sequence[float], scale: tupl
     return sum(scale[0] <= rating <= scale[1] for rating in ratings) >= _SAME_SCALE * len(ratings)
 
 
-def _decide(human: Ratings, judge: Ratings, groups: Sequence[Hashable], rules: Rules,
-            level: float) -> tuple[dict[int, bool] | None, tuple[float, ...]]:
+class _Pair(NamedTuple):
+    """The rows that both raters rated: their places, the labels, the ratings, and from which label on one is a yes."""
+
+    places: list[int]
+    labels: list[float]
+    ratings: list[float]
+    level: float
+    rows: Resampling
+
+    @property
+    def positive(self) -> list[bool]:
+        return [label >= self.level for label in self.labels]
+
+
+def _rated(human: Ratings, judge: Ratings, places: Sequence[int] | None = None) -> list[int]:
+    """The places, of these or of all, of the rows that both rated."""
+    return [place for place in (range(len(human.values)) if places is None else places)
+            if human.values[place] is not None and judge.values[place] is not None]
+
+
+def _numbers(rater: Ratings, places: Sequence[int] | None = None) -> list[float]:
+    values = rater.values if places is None else [rater.values[place] for place in places]
+    return [float(value) for value in values if value is not None]
+
+
+def _all_rows(human: Ratings, judge: Ratings, groups: Sequence[Hashable], rules: Rules) -> _Pair:
+    both = _rated(human, judge)
+    return _Pair(both, _numbers(human, both), _numbers(judge, both), rules.level_of(_numbers(human)),
+                 rules.resampling(groups, both))
+
+
+def _decide(every: _Pair, rules: Rules) -> tuple[dict[int, bool] | None, tuple[float, ...]]:
     """Yes or no for each row that both rated, and the thresholds that said so. Chosen on all rows, also where a slice
     is looked at: a threshold belongs to the judge, and a slice shows where it fails."""
-    both = [place for place, value in enumerate(human.values) if value is not None and judge.values[place] is not None]
-    scores = [float(judge.values[place] or 0) for place in both]
     if rules.threshold is not None:
-        return {place: score >= rules.threshold for place, score in zip(both, scores, strict=True)}, (rules.threshold,)
-    positive = [float(human.values[place] or 0) >= level for place in both]
-    rows = rules.resampling(groups, both)
-    found = hold_out(positive, scores, rows.group.tolist(), rules.seed, rows.weights.tolist())
-    return None if found.decided is None else dict(zip(both, found.decided, strict=True)), found.thresholds
+        return {place: score >= rules.threshold for place, score in zip(every.places, every.ratings, strict=True)}, (
+            rules.threshold,)
+    found = hold_out(every.positive, every.ratings, every.rows.group.tolist(), rules.seed, every.rows.weights.tolist())
+    decided = None if found.decided is None else dict(zip(every.places, found.decided, strict=True))
+    return decided, found.thresholds
+
+
+def _with_decisions(made: Comparison, pair: _Pair, decided: Mapping[int, bool] | None) -> Comparison:
+    """The comparison of scores, with what the decisions about its rows are worth."""
+    if decided is None:
+        unknown = dict.fromkeys(("balanced_accuracy", "kappa"), Figure(None, reason=_NO_THRESHOLD))
+        return replace(made, figures={**made.figures, **unknown})
+    own = [decided[place] for place in pair.places]
+    levels, table = _table([float(yes) for yes in pair.positive], [float(yes) for yes in own], {0: "no", 1: "yes"})
+    figures = {**made.figures, **decision_figures(pair.positive, own, pair.rows)}
+    return replace(made, figures=figures, levels=levels, confusion=table)
+
+
+def _with_grades(made: Comparison, pair: _Pair, scale: tuple[float, float], weights: Weights | None) -> Comparison:
+    """The comparison of ratings on the scale of the labels."""
+    decisions = decision_figures(pair.positive, [rating >= pair.level for rating in pair.ratings], pair.rows)
+    figures = {**made.figures,
+               **{name: decisions[name] for name in ("balanced_accuracy", "sensitivity", "specificity")},
+               **rating_figures(pair.labels, pair.ratings, weights, pair.rows, scale[1] - scale[0] or None)}
+    off = Counter(rating for rating in pair.ratings if not scale[0] <= rating <= scale[1])
+    levels, table = _table(pair.labels, pair.ratings, {})
+    return replace(made, figures=figures, off_scale=dict(sorted(off.items())), levels=levels, confusion=table)
 
 
 def _compare_categories(shared: tuple[str, str, str | None], counts: tuple[int, int, dict[str, int]],
@@ -208,11 +244,11 @@ def _compare_categories(shared: tuple[str, str, str | None], counts: tuple[int, 
     return Comparison(*shared, "categories", *counts, rating_figures(a, b, None, rows), levels=levels, confusion=table)
 
 
-def _names(rater: Ratings, values: Sequence[float | str | None]) -> list[str]:
+def _names(rater: Ratings, places: Sequence[int]) -> list[str]:
     if not rater.categories:
         raise DataError(f"agreement: {rater.name} gives numbers and the other rater names; say which names are a yes: "
                         "--positive NAME")
-    return [str(value) for value in values]
+    return [str(rater.values[place]) for place in places]
 
 
 def _table(a: Sequence[float], b: Sequence[float],
