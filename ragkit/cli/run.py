@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragkit.cli import common
+from ragkit.errors import DataError
 
 if TYPE_CHECKING:
     from ragkit.cli.experiment import ExperimentRun, Variant
@@ -77,7 +78,10 @@ def run(
 
     cache = PartCache()
     done = [_run_one(opened, *one, cache, as_json) for one in work]
-    _finish(_on_one_pool(done, variants, not no_text), variants, as_json)
+    done = _on_one_pool(done, variants, not no_text)
+    if only is not None:
+        _tell_older_pools(done[0], [variant for variant in opened.variants() if variant.name != only])
+    _finish(done, variants, as_json)
 
 
 def _on_one_pool(done: list[Evaluation], variants: list[Variant], include_text: bool) -> list[Evaluation]:
@@ -85,14 +89,29 @@ def _on_one_pool(done: list[Evaluation], variants: list[Variant], include_text: 
     if len(done) < 2:
         return done
     from ragkit.evaluation.evaluate import run_async
-    from ragkit.evaluation.pooling import on_one_pool
+    from ragkit.evaluation.pooling import on_one_pool, save_pooled
     from ragkit.evaluation.runfolder import RunFolder
 
     pooled = run_async(on_one_pool(done))
     for before, evaluation, variant in zip(done, pooled, variants, strict=True):
         if evaluation is not before:
-            evaluation.save(RunFolder(variant.out), include_text)
+            try:
+                save_pooled(evaluation, RunFolder(variant.out), include_text)
+            except DataError as error:  # all is judged and shown; the other run must not lose its folder for it
+                common.complain(f"{error}; the labels that later variants added are not in it yet, the same command "
+                                "puts them there")
     return pooled
+
+
+def _tell_older_pools(evaluation: Evaluation, others: list[Variant]) -> None:
+    """One variant alone was run: those that ran before may lack the labels that it added."""
+    from ragkit.evaluation.pooling import of_another_pool
+    from ragkit.evaluation.runfolder import RunFolder
+
+    found = of_another_pool(evaluation, {variant.name: RunFolder(variant.out) for variant in others})
+    if found:
+        common.complain(f"note: {', '.join(found)}: scored on an older pool of judged labels; the same command without "
+                        "--variant scores all on one, and asks only for what is not judged")
 
 
 def _run_one(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, keywords: dict[str, object],

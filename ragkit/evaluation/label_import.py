@@ -13,6 +13,7 @@ from ragkit.evaluation.judged_rows import judge_sample
 from ragkit.evaluation.label_report import codes_of
 from ragkit.evaluation.reopen import PastRun, reopen
 from ragkit.evaluation.result import Evaluation
+from ragkit.evaluation.runfolder import RunFolder, read_run
 from ragkit.records.files import read_object, write_json
 from ragkit.records.human_labels import HumanLabel, merged, read_human_labels, write_human_labels
 
@@ -49,17 +50,21 @@ def in_a_file(path: Path, labels: Sequence[HumanLabel], annotator: str | None = 
 def in_a_run(run_folder: Path, labels: Sequence[HumanLabel], annotator: str | None = None) -> Imported:
     """Add labels to a run folder and make its report again, from its files: nobody is asked.
 
-    DataError where a label is of no answer of this run. Ids that a spreadsheet took for numbers are set right.
+    DataError where a label is of no answer of this run, or a run is writing to the folder. Ids that a spreadsheet took
+    for numbers are set right.
     """
-    past = reopen(run_folder)
-    made = in_a_file(past.folder.labels, _set_right(past, labels), annotator)
-    evaluation = run_async(areport(run_folder))
-    summary: dict[str, Any] = {**read_object(past.folder.summary), "corrected": evaluation.summary["corrected"]}
-    shown = evaluation.with_summary(summary)
-    write_json(past.folder.summary, summary)
-    shown.report(past.folder.html)
-    shown.report(past.folder.markdown)
-    return replace(made, evaluation=shown, page=past.folder.html)
+    folder = RunFolder(run_folder)
+    read_run(run_folder)  # a folder that is none must not be made by locking it
+    with folder.locked():
+        past = reopen(run_folder)
+        made = in_a_file(folder.labels, _set_right(past, labels), annotator)
+        evaluation = run_async(areport(run_folder))
+        summary: dict[str, Any] = {**read_object(folder.summary), "corrected": evaluation.summary["corrected"]}
+        shown = evaluation.with_summary(summary)
+        write_json(folder.summary, summary)
+        shown.report(folder.html)
+        shown.report(folder.markdown)
+    return replace(made, evaluation=shown, page=folder.html)
 
 
 def _set_right(past: PastRun, labels: Sequence[HumanLabel]) -> list[HumanLabel]:

@@ -1,13 +1,17 @@
-"""Runs scored again on one pool of judged labels: what was found relevant in one of them counts in all. Asks nobody."""
+"""Runs scored again on one pool of judged labels: what was found relevant in one of them counts in all. Asks nobody.
+
+Which folders hold another pool is told here, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ragkit.evaluation.reopen import past_judge
 from ragkit.evaluation.result import Evaluation, assemble
+from ragkit.evaluation.runfolder import COMPLETE, RUNNING, RunFolder, read_run
 from ragkit.evaluation.units import projection_from_json
 
 
@@ -29,6 +33,27 @@ async def on_one_pool(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     if len({pool_fingerprint(evaluation) for evaluation in evaluations} - {None}) < 2:
         return list(evaluations)
     return [await _again(evaluation, known) if _can_be(evaluation, known) else evaluation for evaluation in evaluations]
+
+
+def save_pooled(evaluation: Evaluation, folder: RunFolder, include_text: bool = True) -> None:
+    """Write a folder again, with its lock, as one that is not finished until all of it is there.
+
+    DataError where another run has it by now.
+    """
+    with folder.locked():
+        folder.write_run({**evaluation.run, "state": RUNNING})
+        evaluation.save(folder, include_text)
+
+
+def of_another_pool(evaluation: Evaluation, folders: Mapping[str, RunFolder]) -> list[str]:
+    """The names of the finished runs in these folders that have judged labels, but not of this run's pool."""
+    own, found = pool_fingerprint(evaluation), []
+    for name, folder in folders.items():
+        run = read_run(folder.path) if own is not None and folder.run.exists() else {}
+        same = run.get("state") == COMPLETE and run.get("judge") == evaluation.run["judge"]
+        if same and run.get("relevance") and run["relevance"]["fingerprint"] != own:
+            found.append(name)
+    return found
 
 
 def _can_be(evaluation: Evaluation, stores: Sequence[Path]) -> bool:

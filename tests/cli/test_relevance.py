@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ragkit.evaluation.runfolder import RunFolder
 from tests.support.command import command
 from tests.support.openai_server import OpenAIServer, Request, ragas_input
 from tests.support.relevance import relevance_judge
@@ -68,6 +70,44 @@ def test_one_variant_alone_meets_the_pool_of_the_others(folder: Path) -> None:
         assert len(server.calls) == 4
     assert (summary(folder, "two")["judged_labels"]["pool"]["fingerprint"]
             == summary(folder, "three")["judged_labels"]["pool"]["fingerprint"])
+
+
+def test_one_variant_alone_tells_which_others_lack_its_labels(folder: Path) -> None:
+    with OpenAIServer(relevance_judge) as server:
+        words = ("run", "experiment.yaml", "--judge", "test-model", "--judge-url", server.url)
+        first = command(*words, "--variant", "two")
+        second = command(*words, "--variant", "three")
+        third = command(*words, "--variant", "three")
+        assert first.err == ""
+        for done in (second, third):
+            assert (done.code, "note: two: scored on an older pool of judged labels" in done.err) == (0, True), done
+        asked = len(server.calls)
+        assert command(*words).err == ""
+        assert command(*words, "--variant", "three").err == ""
+        assert len(server.calls) == asked
+    assert (summary(folder, "two")["judged_labels"]["pool"]["fingerprint"]
+            == summary(folder, "three")["judged_labels"]["pool"]["fingerprint"])
+
+
+def test_a_folder_that_another_run_has_by_now_is_not_written_to(folder: Path) -> None:
+    """The labels of the second variant would count in the first one's folder, too."""
+    with ExitStack() as held:
+        def judge(request: Request) -> str:
+            if (folder / "runs" / "three" / "run.json").exists() and "another" not in taken:
+                taken["another"] = held.enter_context(RunFolder(folder / "runs" / "two").locked())
+            return relevance_judge(request)
+
+        taken: dict[str, None] = {}
+        with OpenAIServer(judge) as server:
+            words = ("run", "experiment.yaml", "--judge", "test-model", "--judge-url", server.url)
+            done = command(*words)
+            assert "two: another run is writing to this folder" in done.err and taken, done
+            before = summary(folder, "two")["judged_labels"]["pool"]
+            held.close()
+            assert command(*words).err == ""
+    after = summary(folder, "two")["judged_labels"]["pool"]
+    assert (before["judged"], after["judged"]) == (2, 3)
+    assert json.loads((folder / "runs" / "two" / "run.json").read_text(encoding="utf-8"))["state"] == "complete"
 
 
 def test_a_limit_leaves_what_is_missing_and_exit_3(folder: Path) -> None:

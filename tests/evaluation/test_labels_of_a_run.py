@@ -225,6 +225,16 @@ def test_a_sheet_of_another_metric_or_question_is_no_label_of_this_run(run: Path
         ragkit.score(read_trajectories(run / "trajectories.jsonl"), TOWERS, metrics="lexical_support", labels=sheet)
 
 
+def test_labels_do_not_come_into_a_folder_that_a_run_is_writing_to(run: Path) -> None:
+    labels = drawn(run)
+    with RunFolder(run).locked(), pytest.raises(DataError, match="another run is writing to this folder"):
+        in_a_run(run, labels)
+    assert not RunFolder(run).labels.exists()
+    with pytest.raises(DataError, match=r"no run\.json"):
+        in_a_run(run / "nowhere", labels)
+    assert not (run / "nowhere").exists()
+
+
 # --- two runs ---------------------------------------------------------------------------------------------------------
 
 
