@@ -56,7 +56,7 @@ class CallbackEvents:
             return
         if run.parent not in log.runs:
             log.outputs.append(("chain", outputs))
-        for inputs, documents in _lists_of(log, run, outputs):
+        for inputs, documents in lists_of(log, run, outputs):
             frame = _late_frame(log, run, "node", documents)
             frame.inputs = as_passages(inputs)
 
@@ -161,7 +161,7 @@ def _leave(run_id: UUID) -> Frame | None:
 
 def _late_frame(log: Log, run: Run, kind: Literal["node", "tool"], documents: Sequence[Any]) -> Frame:
     """A list that is seen only once its run has ended; what ran beneath that run was seen before it."""
-    frame = Frame(log, kind, run.name, _query_in(run.inputs), run_id=run.id, guessed=run.guessed)
+    frame = Frame(log, kind, run.name, query_in(run.inputs), run_id=run.id, guessed=run.guessed)
     frame.parent = next((above.frame for above in log.lineage(run.id) if above.frame is not None), None)
     with log.lock:
         (log.frames if frame.parent is None else frame.parent.children).append(frame)
@@ -170,7 +170,7 @@ def _late_frame(log: Log, run: Run, kind: Literal["node", "tool"], documents: Se
     return frame
 
 
-def _lists_of(log: Log, run: Run, outputs: Any) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+def lists_of(log: Log, run: Run, outputs: Any) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
     """(what the node was given under this key, what it returned) for each list of Documents in a state update; also
     a plain chain link that turns into a list of Documents. A node may empty a list that it was given."""
     if documents_in(outputs):
@@ -187,7 +187,7 @@ def _lists_of(log: Log, run: Run, outputs: Any) -> Iterator[tuple[Sequence[Any],
                 yield given, value
 
 
-def _query_in(inputs: Any) -> str:
+def query_in(inputs: Any) -> str:
     if isinstance(inputs, str):
         return inputs
     if isinstance(inputs, Mapping):
