@@ -45,6 +45,12 @@ class StepView:
     query: str
     lists: tuple[ListView, ...]
     ms: float | None = None
+    new_gold: tuple[str, ...] = ()  # gold ids that no earlier step had found
+    lost_gold: tuple[str, ...] = ()  # gold ids that a stage beneath held and the app did not get
+    recall: float | None = None  # cumulative recall after the step; None without labels
+    repeated: bool = False  # the query was asked before, case, blanks and quotes ignored
+    drift: float | None = None  # 1 - Jaccard of the words of the question and of the query
+    error: str | None = None  # why the search failed
 
 
 @dataclass(frozen=True)
