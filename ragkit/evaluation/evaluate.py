@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 
 from ragkit.errors import DataError
 from ragkit.evaluation.apps import App
+from ragkit.evaluation.assemble import assemble
 from ragkit.evaluation.join import join
 from ragkit.evaluation.options import Options, options_of
 from ragkit.evaluation.record import record, unfinished
 from ragkit.evaluation.reopen import past_judge, reopen
-from ragkit.evaluation.result import Evaluation, Plan, assemble
+from ragkit.evaluation.result import Evaluation, Plan
 from ragkit.evaluation.session import Session
 from ragkit.records.files import read_trajectories, trajectory_to_json
 from ragkit.records.trajectory import Trajectory

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ragkit.evaluation.assemble import assemble
 from ragkit.evaluation.reopen import past_judge
-from ragkit.evaluation.result import Evaluation, assemble
+from ragkit.evaluation.result import Evaluation
 from ragkit.evaluation.runfolder import COMPLETE, RUNNING, RunFolder, read_run
 from ragkit.evaluation.units import projection_from_json
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragkit.errors import DataError
+from ragkit.evaluation.assemble import assemble
 from ragkit.evaluation.defaults import PER_STEP_QUERY, wanted_metrics
 from ragkit.evaluation.funnel import RightRule
 from ragkit.evaluation.label_bridge import EarlierJudge
@@ -17,7 +18,7 @@ from ragkit.evaluation.notes import label_notes
 from ragkit.evaluation.options import Options
 from ragkit.evaluation.privacy import without_messages, without_secrets
 from ragkit.evaluation.record import RecordSettings
-from ragkit.evaluation.result import Evaluation, Plan, assemble
+from ragkit.evaluation.result import Evaluation, Plan
 from ragkit.evaluation.runfolder import COMPLETE, RUNNING, RunFolder, environment
 from ragkit.evaluation.thresholds import require_judge, run_thresholds
 from ragkit.evaluation.units import Projection
