@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragkit.errors import JudgeError
+from ragkit.errors import JudgeError, describe
 from ragkit.judge.calls import CallError, UnusableReplyError
 from ragkit.judge.gateway import Gateway
 from ragkit.judge.keys import digest
@@ -61,14 +61,14 @@ class AdaptedPrompts:
         return made
 
 
-def apply(metric: Any, prompts: AdaptedPrompts | None) -> Any:
-    """The metric of ragas with its prompts replaced; None leaves them as they are."""
-    if prompts is not None:
-        for name in prompts.prompts:
-            original = getattr(metric, name, None)
-            if original is None:
-                raise JudgeError(f"{prompts.where}: the metric has no prompt {name!r}; expected {_names(metric)}")
-            setattr(metric, name, prompts.prompt(name, original))
+def apply(metric: Any, prompts: AdaptedPrompts) -> Any:
+    """The metric of ragas with its prompts replaced; JudgeError where the file has one that the metric has not."""
+    for name in prompts.prompts:
+        original = getattr(metric, name, None)
+        if original is None:
+            names = ", ".join(_names(metric))
+            raise JudgeError(f"{prompts.where}: the metric has no prompt {name!r}; expected one of {names}")
+        setattr(metric, name, prompts.prompt(name, original))
     return metric
 
 
@@ -125,7 +125,7 @@ class PromptBook:
     async def ready(self, metric: str, question: str, build: Callable[[Any], Any]) -> AdaptedPrompts | None:
         """The prompts for a question, adapted now where they are not known; None: ragas' own.
 
-        `build` makes ragas' metric over an asker, as a Scope is one. Each language is adapted once, however many wait.
+        `build` makes ragas' metric over an Asker (ragas_scores.py). Each language is adapted once, however many wait.
         Raises CallError where the judge could not adapt them; then it is not asked again in this run.
         """
         language = self._adaptable(metric, question)
@@ -171,15 +171,13 @@ async def adapted(metric: Any, language: str) -> dict[str, dict[str, Any]]:
         try:
             after = _plain(await prompt.adapt(language, metric.llm))
         except ValueError as error:
-            raise CallError(f"ragas could not adapt the prompt {name!r}: {error}") from error
+            raise CallError(f"ragas could not adapt the prompt {name!r}: {describe(error)[:300]}") from error
         prompts[name] = _restored(before, after, name)
     return prompts
 
 
 class _Translator:
     """The model that ragas sees while it adapts a prompt."""
-
-    prompts = None
 
     def __init__(self, gateway: Gateway, language: str) -> None:
         self._gateway, self._language = gateway, language

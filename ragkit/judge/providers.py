@@ -120,13 +120,19 @@ def _arguments(spec: str, provider: Provider, url: str | None, settings: JudgeSe
         if provider.headers is None:
             raise _unknown(spec, "headers")
         made[provider.headers] = dict(settings.headers)
+    key = _key(spec, provider, url, settings)
+    if settings.key_variable is not None:
+        made["api_key"] = key
+    return {**made, **settings.extra_body}
+
+
+def _key(spec: str, provider: Provider, url: str | None, settings: JudgeSettings) -> str:
+    """The key of the environment; a server at an address of its own may need none."""
     variables = provider.keys if settings.key_variable is None else (settings.key_variable,)
     key = next((value for variable in variables if (value := os.environ.get(variable, "").strip())), "")
     if variables and not key and (settings.key_variable is not None or url is None):
         raise JudgeError(f"judge {spec}: no key; set the environment variable {' or '.join(variables)}")
-    if settings.key_variable is not None:
-        made["api_key"] = key
-    return {**made, **settings.extra_body}
+    return key
 
 
 def _unknown(spec: str, setting: str) -> JudgeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,13 +42,17 @@ def write_qrels(store: Path, out: Path, judge: str | None = None) -> Written:
                             "prompts, statements or texts; expected the store of one data set")
     if not found:
         raise DataError(f"{store}: no relevance grade of {chosen} in it; a run with --relevance judge makes them")
+    write_text(out, "".join(_lines(found, out)))
+    return Written(len(found), len({question for question, _ in found}), chosen)
+
+
+def _lines(grades: Mapping[tuple[str, str], int], out: Path) -> Iterator[str]:
     beir = out.suffix == ".tsv"
-    lines = ["query-id\tcorpus-id\tscore\n"] if beir else []
-    for (question, passage), value in sorted(found.items()):
+    if beir:
+        yield "query-id\tcorpus-id\tscore\n"
+    for (question, passage), grade in sorted(grades.items()):
         for name in (question, passage):
             if set(name) & set("\t\r\n") or (not beir and name.split() != [name]):
                 raise DataError(f"{out}: the id {name!r} cannot stand in qrels: it holds a blank; expected other ids, "
                                 "or a file whose name ends in .tsv, where a space may stand")
-        lines.append(f"{question}\t{passage}\t{value}\n" if beir else f"{question} 0 {passage} {value}\n")
-    write_text(out, "".join(lines))
-    return Written(len(found), len({question for question, _ in found}), chosen)
+        yield f"{question}\t{passage}\t{grade}\n" if beir else f"{question} 0 {passage} {grade}\n"
