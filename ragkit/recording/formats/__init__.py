@@ -1,4 +1,4 @@
-"""Traces and results of other tools -> trajectories. Each format is read in a file of its own, loaded when asked for."""
+"""Traces and results of other tools -> trajectories. Each format has a file of its own, loaded when asked for."""
 
 from __future__ import annotations
 
