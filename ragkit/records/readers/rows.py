@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ragkit.errors import DataError, shown
 from ragkit.records.questions import Dataset, GoldText, Question, is_finite, text_id
+from ragkit.records.readers.written import written
 
 Row = tuple[str, Mapping[str, Any]]
 """Where a row stands ("file:line"), and its cells by column name."""
@@ -196,28 +195,12 @@ def _items(cell: _Cell, separator: str | None = None) -> list[Any]:
     if is_list(value):
         return list(value.tolist() if hasattr(value, "tolist") else value)
     if isinstance(value, str):
-        written = _written(value)
-        if isinstance(written, (list, tuple)):
-            return list(written)
+        spelled = written(value)
+        if isinstance(spelled, (list, tuple)):
+            return list(spelled)
         if separator is not None:
             return [part.strip() for part in value.split(separator) if part.strip()]
     return [value]
-
-
-def _written(text: str) -> Any:
-    """The list or object that a cell spells, or None. pandas writes lists into CSV as Python shows them; literal_eval
-    reads literals alone and runs nothing."""
-    stripped = text.strip()
-    if stripped[:1] + stripped[-1:] not in ("[]", "{}"):
-        return None
-    try:
-        return json.loads(stripped)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return ast.literal_eval(stripped)
-    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        return None
 
 
 def _strings(cell: _Cell, separator: str | None = None) -> list[str]:
@@ -236,7 +219,7 @@ def _truth(cell: _Cell) -> bool:
 def _metadata(cell: _Cell | None) -> dict[str, Any]:
     if cell is None:
         return {}
-    value = _written(cell.value) if isinstance(cell.value, str) else cell.value
+    value = written(cell.value) if isinstance(cell.value, str) else cell.value
     return dict(value) if isinstance(value, Mapping) else {cell.column: cell.value}
 
 
@@ -248,7 +231,7 @@ def _history(cell: _Cell) -> list[Mapping[str, str]]:
 
 
 def _gold_texts(cell: _Cell) -> list[GoldText]:
-    value = _written(cell.value) if isinstance(cell.value, str) else cell.value
+    value = written(cell.value) if isinstance(cell.value, str) else cell.value
     items = [value] if isinstance(value, Mapping) else _items(cell)
     return [_gold_text(cell._replace(value=item)) for item in items if not is_missing(item)]
 
@@ -289,7 +272,7 @@ def grade(value: Any, where: str) -> float:
 
 def _grades(cell: _Cell) -> dict[str, float]:
     """Ids of relevant documents with grade 1, or an object id -> grade. Nested lists (one per evidence) are joined."""
-    value = _written(cell.value) if isinstance(cell.value, str) else cell.value
+    value = written(cell.value) if isinstance(cell.value, str) else cell.value
     where = f"{cell.where}: column {cell.column!r}"
     if isinstance(value, Mapping):
         return {identifier(key, where): grade(item, where) for key, item in value.items() if item is not None}
