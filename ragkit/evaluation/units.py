@@ -18,7 +18,8 @@ class Projection:
     """Gold grades by question, and how a passage of the run is named in the unit of the gold.
 
     In the unit "document" a passage stands for the document it was cut from. Gold texts are units of their own: every
-    passage that carries one stands for it, so that the number of relevant things never depends on the chunking. The
+    passage that carries one stands for it, so that the number of relevant things never depends on the chunking. Where
+    a question's metadata names `gold_alternatives` (gold id -> ids that do as well), they all stand for that gold. The
     kernel credits each unit at its best rank; later passages of it keep their place and gain nothing.
     """
 
@@ -80,10 +81,11 @@ def project(
     chunked = any(p.doc_id is not None and p.doc_id != p.id for p in known.values())
     as_documents, as_passages = len(gold_ids & documents), len(gold_ids & known.keys())
     unit = "document" if chunked and as_documents > as_passages else "chunk"
-    projection = Projection(unit, dataset.qrels)
+    alternatives = _alternatives(dataset, Projection(unit, {}), known.values())
+    projection = Projection(unit, dataset.qrels, alternatives)
     if any(question.gold_texts for question in dataset.questions):
         _, report = project_gold(dataset, list(known.values()))
-        qrels, text_units = _text_units(dataset, report)
+        qrels, text_units = _text_units(dataset, report, alternatives)
         projection = Projection(unit, qrels, text_units, report)
     if indexed is None:
         return projection
@@ -102,7 +104,8 @@ def projection_to_json(projection: Projection) -> dict[str, Any]:
     return {
         "unit": projection.unit,
         "text_units": texts,
-        "text_grades": {q: {u: g for u, g in projection.qrels[q].items() if u.startswith(_TEXT)} for q in texts},
+        "text_grades": {q: {u: g for u, g in projection.qrels[q].items()
+                            if u.startswith(_TEXT) or u in units.values()} for q, units in texts.items()},
         "not_indexed": None if missing is None else {q: sorted(ids) for q, ids in missing.items()},
     }
 
@@ -122,15 +125,34 @@ def projection_from_json(kept: Mapping[str, Any], dataset: Dataset) -> Projectio
     )
 
 
+def _alternatives(
+    dataset: Dataset, plain: Projection, known: Iterable[Passage]
+) -> dict[str, dict[str, str]]:
+    """Question -> passage id -> gold id, for the known passages of each gold that others do as well for."""
+    passages: dict[str, list[str]] = {}
+    for passage in known:
+        passages.setdefault(plain.name("", passage), []).append(passage.id)
+    found: dict[str, dict[str, str]] = {}
+    for question in dataset.questions:
+        groups = question.metadata.get("gold_alternatives")
+        grades = dataset.qrels.get(question.id, {})
+        for gold, others in groups.items() if isinstance(groups, Mapping) else ():
+            if gold in grades and isinstance(others, list | tuple):
+                names = (gold, *(other for other in others if other not in grades))  # gold itself is no alternative
+                ids = (one for name in names for one in passages.get(name, ()))
+                found.setdefault(question.id, {}).update(dict.fromkeys(ids, gold))
+    return found
+
+
 def _text_units(
-    dataset: Dataset, report: MatchReport
+    dataset: Dataset, report: MatchReport, alternatives: Mapping[str, Mapping[str, str]]
 ) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, str]]]:
     """Each gold text is one unit; those that one passage carries together are one, as they are retrieved together.
 
     A gold text that no passage holds by half, and several only together, is a unit for each of them: all are needed.
     """
     qrels = {question_id: dict(grades) for question_id, grades in dataset.qrels.items()}
-    text_units: dict[str, dict[str, str]] = {}
+    text_units = {question_id: dict(owner) for question_id, owner in alternatives.items()}
     for match in report.matches:
         grade = dataset.by_id[match.question_id].gold_texts[match.index].grade
         grades = qrels.setdefault(match.question_id, {})

@@ -88,3 +88,17 @@ def test_a_kept_projection_comes_back_the_same() -> None:
     for question_id in ("q", "r"):
         assert after.names(question_id, passages) == before.names(question_id, passages)
         assert after.index_ids(question_id) == before.index_ids(question_id)
+
+
+def test_alternatives_of_a_gold_are_one_thing_to_retrieve() -> None:
+    question = Question("q", "q", metadata={"gold_alternatives": {"a": ["b", "c"], "d": ["e", "a"]}})
+    data = Dataset((question, Question("r", "r")), {"q": {"a": 1.0, "d": 1.0}, "r": {"b": 1.0}})
+    found = [Passage("b"), Passage("x"), Passage("a"), Passage("e")]
+    projection = project(data, [searched("q", *found)], indexed=[Passage(name) for name in "bxa"])
+    assert projection.names("q", found) == ("a", "x", "a", "d")
+    assert projection.names("r", found) == ("b", "x", "a", "e")
+    assert dict(projection.qrels["q"]) == {"a": 1.0, "d": 1.0}
+    again = projection_from_json(projection_to_json(projection), data)
+    assert again.names("q", found) == ("a", "x", "a", "d") and dict(again.qrels["q"]) == {"a": 1.0, "d": 1.0}
+    unseen = project(data, [searched("q", Passage("x"))], indexed=[Passage("b"), Passage("x")])
+    assert unseen.index_ids("q") == frozenset("a")
