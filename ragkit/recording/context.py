@@ -25,6 +25,8 @@ _NO_STEP = (
     "no search was seen; if the app searches, show it: recorder.instrument(vector_store), "
     "@recorder.retriever on the function that searches, or trace.step(query, passages)"
 )
+ADVICE = frozenset({_NOT_FOUND, _NO_PROMPT, _NO_STEP})
+"""What to change in the app so that more of it is seen; said to nobody where a trace was recorded by another tool."""
 _PREFIX = 60  # characters that must be there of a text that was cut off
 _OWN_WORDS = ("ai", "assistant", "AIMessageChunk")  # a model quoting a passage was not given it
 
