@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ragkit.recording.fold import Folder, order_stage, settled
-from ragkit.recording.log import Frame
+from ragkit.recording.log import Frame, Log
 from ragkit.recording.turns import Place, number_turns, place_of
 from ragkit.records.trajectory import Retrieval, Step, Trajectory
 
 if TYPE_CHECKING:
     from ragkit.recording.trace import Trace
 
+_OUT_OF_ORDER = (
+    "two traces of one thread did not end in the order they were opened (generators read by turns?): a search may "
+    "stand in the wrong one; read app.stream through recorder.bind(app.stream)"
+)
 _LATER_STAGES = ("rerank", "filter", "fuse")
 _LATER_KINDS = ("node", "tool", "compressor", "cross-encoder")
 
@@ -162,6 +166,12 @@ def assemble(trace: Trace) -> Trajectory:
     assembler = Assembler(trace)
     steps = assembler.steps()
     answer, source = _answer(trace)
+    if trace.log.out_of_order:
+        assembler.n_guessed = max(assembler.n_guessed, len(steps), 1)
+        trace.warn(_OUT_OF_ORDER)
+    abandoned = _abandoned(trace.log, answer)
+    if abandoned:
+        trace.notices.append("a stream was left before its end; the answer is what had come by then")
     context = trace.manual_context
     if context is not None:
         context = replace(context, passages=assembler.folder.passages(context.passages))
@@ -171,6 +181,8 @@ def assemble(trace: Trace) -> Trajectory:
     meta: dict[str, Any] = dict(trace.meta)
     if assembler.n_guessed:
         meta["guessed"] = assembler.n_guessed
+    if abandoned:
+        meta["abandoned"] = True
     if trace.log.failed_tools:
         meta["failed_tools"] = tuple(f"{name}: {error}" for name, error in trace.log.failed_tools)
     if source:
@@ -192,6 +204,18 @@ def assemble(trace: Trace) -> Trajectory:
         dict(trace.log.usage),
         meta,
     )
+
+
+def _abandoned(log: Log, answer: str | None) -> bool:
+    """Whether a stream was not read to its end: it was closed or still open, or its chain had ended with a part of what
+    the model then said (LangChain reads a model to its end where its reader stops)."""
+    if log.left_early or any(run.abandoned for run in log.runs.values()):
+        return True
+    for prompt in log.prompts:
+        lineage = list(log.lineage(prompt.run_id))
+        if lineage and (lineage[0].ended or 0.0) > (lineage[-1].ended or 0.0):
+            return answer is not None and answer != prompt.output and (prompt.output or "").startswith(answer)
+    return False
 
 
 def _answer(trace: Trace) -> tuple[str | None, str | None]:

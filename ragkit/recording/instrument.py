@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragkit.errors import DataError, describe
-from ragkit.recording.log import open_frame
+from ragkit.recording.attribution import open_frame
 from ragkit.recording.passages import as_passage, as_passages
 from ragkit.recording.recorder import framed
 from ragkit.records.trajectory import Passage, ScoreKind

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from ragkit.errors import DataError, describe
 from ragkit.recording.assemble import content_text
-from ragkit.recording.log import Frame, Log, Prompt, Run, locate, log_of, open_frame, open_frame_var
+from ragkit.recording.attribution import locate, log_of, open_frame, open_frame_var
+from ragkit.recording.log import Frame, Log, Prompt, Run
 from ragkit.recording.passages import as_passages, documents_in
 from ragkit.recording.turns import is_node
 
@@ -51,7 +52,7 @@ class CallbackEvents:
         _begin(run_id, "chain", inputs, kwargs)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        log, run = _known(run_id)
+        log, run = _ended(run_id)
         if log is None or run is None:
             return
         if run.parent not in log.runs:
@@ -59,6 +60,9 @@ class CallbackEvents:
         for inputs, documents in lists_of(log, run, outputs):
             frame = _late_frame(log, run, "node", documents)
             frame.inputs = as_passages(inputs)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        _ended(run_id, error)
 
     def on_llm_start(self, serialized: Any, prompts: Sequence[str], *, run_id: UUID, **kwargs: Any) -> None:
         self._model_start([("human", prompt) for prompt in prompts], run_id, kwargs)
@@ -68,12 +72,12 @@ class CallbackEvents:
         self._model_start([(str(one.type), content_text(one.content)) for one in flat], run_id, kwargs)
 
     def _model_start(self, messages: list[tuple[str, str]], run_id: UUID, kwargs: dict[str, Any]) -> None:
-        log = _begin(run_id, "llm", None, kwargs)
+        log = _begin(run_id, "llm", None, kwargs, asked={"messages": [text for _, text in messages]})
         if log is not None:
             log.prompts.append(Prompt(run_id, messages))
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        log, run = _known(run_id)
+        log, run = _ended(run_id)
         prompt = next((one for one in reversed(log.prompts) if one.run_id == run_id), None) if log else None
         if log is None or run is None or prompt is None:
             return
@@ -86,6 +90,9 @@ class CallbackEvents:
         if run.parent not in log.runs:
             log.outputs.append(("llm", prompt.output))
 
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        _ended(run_id, error)
+
     def on_tool_start(self, serialized: Any, input_str: str, *, run_id: UUID, **kwargs: Any) -> None:
         inputs = kwargs.pop("inputs", None)
         if kwargs.get("name") is None and isinstance(serialized, Mapping):
@@ -95,7 +102,7 @@ class CallbackEvents:
             log.runs[run_id].call_id = kwargs.get("tool_call_id")
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        log, run = _known(run_id)
+        log, run = _ended(run_id)
         if log is None or run is None:
             return
         run.call_id = run.call_id or getattr(output, "tool_call_id", None)
@@ -107,7 +114,7 @@ class CallbackEvents:
     def on_retriever_start(self, serialized: Any, query: str, *, run_id: UUID, **kwargs: Any) -> None:
         parent = kwargs.get("parent_run_id")
         name = kwargs.get("name") or (serialized or {}).get("name") or "retriever"
-        frame = open_frame("retriever", str(name), str(query), parent_run=parent)
+        frame = open_frame("retriever", str(name), str(query), parent_run=parent, asked=query)
         if frame is None:
             return
         metadata = dict(kwargs.get("metadata") or {})
@@ -124,19 +131,21 @@ class CallbackEvents:
                 frame.close(error=error)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        frame = _leave(run_id)
+        frame = _leave(run_id, error)
         if frame is not None:
             frame.close(error=error)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        log, run = _known(run_id)
+        log, run = _ended(run_id, error)
         if log is not None and run is not None:
             log.failed_tools.append((run.name, describe(error)))
 
 
-def _begin(run_id: UUID, kind: Literal["chain", "llm", "tool"], inputs: Any, kwargs: dict[str, Any]) -> Log | None:
+def _begin(
+    run_id: UUID, kind: Literal["chain", "llm", "tool"], inputs: Any, kwargs: dict[str, Any], asked: Any = None
+) -> Log | None:
     parent = kwargs.get("parent_run_id")
-    log, guessed = locate(parent, is_list=False)
+    log, guessed = locate(parent, is_list=False, asked=inputs if asked is None else asked)
     if log is None:
         return None
     name, metadata = str(kwargs.get("name") or ""), dict(kwargs.get("metadata") or {})
@@ -145,14 +154,18 @@ def _begin(run_id: UUID, kind: Literal["chain", "llm", "tool"], inputs: Any, kwa
     return log
 
 
-def _known(run_id: UUID) -> tuple[Log | None, Run | None]:
+def _ended(run_id: UUID, error: BaseException | None = None) -> tuple[Log | None, Run | None]:
     log = log_of(run_id)
-    return (None, None) if log is None else (log, log.runs[run_id])
+    if log is None:
+        return None, None
+    run = log.runs[run_id]
+    run.close(error)
+    return log, run
 
 
-def _leave(run_id: UUID) -> Frame | None:
+def _leave(run_id: UUID, error: BaseException | None = None) -> Frame | None:
     around = open_frame_var.get()
-    _, run = _known(run_id)
+    _, run = _ended(run_id, error)
     frame = None if run is None else run.frame
     if frame is not None and around is frame:
         open_frame_var.set(frame.parent)

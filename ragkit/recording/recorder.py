@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import inspect
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ragkit.errors import DataError
-from ragkit.recording.log import current_log, open_frame, open_frame_var
+from ragkit.recording.attribution import open_frame, open_frame_var
 from ragkit.recording.passages import as_passage, as_passages
 from ragkit.recording.trace import Trace
 from ragkit.records.questions import Question
 from ragkit.records.trajectory import Passage, Retrieval, Stage, Trajectory
+
+if TYPE_CHECKING:
+    from ragkit.recording.batch import Traces
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,6 +66,13 @@ class Recorder:
                 raise DataError(f"trace: expected repeat >= 0, got {repeat!r}")
             self._repeats[trace.question.id] = max(following, trace.repeat + 1)
         return trace
+
+    def traces(self, questions: Sequence[str | Question]) -> Traces:
+        """A context manager that watches many questions at once, for an app's own `.batch()`, `.abatch()` or `.map()`:
+        one trace a question, each root run given to the question that it asks. Plain functions open a `trace` each."""
+        from ragkit.recording.batch import Traces
+
+        return Traces([self.trace(question) for question in questions])
 
     @property
     def trajectories(self) -> list[Trajectory]:
@@ -120,25 +129,11 @@ class Recorder:
 
     def bind(self, function: F) -> F:
         """Carries the trace of the calling code into a raw thread: `Thread(target=recorder.bind(work))`,
-        `pool.submit(recorder.bind(work), …)`. Sync or async; outside of any trace the function comes back as it is."""
-        log, frame = current_log.get(), open_frame_var.get()
-        if log is None:
-            return function
-        if inspect.iscoroutinefunction(function):
+        `pool.submit(recorder.bind(work), …)`, and into a generator that is read by turns: `recorder.bind(app.stream)`.
+        Sync or async; outside of any trace the function comes back as it is."""
+        from ragkit.recording.binding import bind
 
-            @functools.wraps(function)
-            async def bound_async(*args: Any, **kwargs: Any) -> Any:
-                with _inside(log, frame):
-                    return await function(*args, **kwargs)
-
-            return bound_async  # type: ignore[return-value]
-        context = contextvars.copy_context()
-
-        @functools.wraps(function)
-        def bound(*args: Any, **kwargs: Any) -> Any:
-            return context.copy().run(function, *args, **kwargs)
-
-        return bound  # type: ignore[return-value]
+        return bind(function)
 
     def keep(self, trajectory: Trajectory) -> None:
         """Takes a finished trajectory in: into memory, or to the end of the file."""
@@ -234,16 +229,6 @@ def framed(frame: Any, read: Callable[[Any], tuple[Passage, ...]] = as_passages)
         raise
     finally:
         open_frame_var.reset(token)
-
-
-@contextmanager
-def _inside(log: Any, frame: Any) -> Iterator[None]:
-    tokens = (current_log.set(log), open_frame_var.set(frame))
-    try:
-        yield
-    finally:
-        current_log.reset(tokens[0])
-        open_frame_var.reset(tokens[1])
 
 
 def _given_passages(value: Any) -> tuple[Passage, ...]:

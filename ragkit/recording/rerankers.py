@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from ragkit.errors import DataError, describe
+from ragkit.recording.attribution import open_frame
 from ragkit.recording.instrument import Undo, all_of, replace_method, watch
-from ragkit.recording.log import Frame, Log, open_frame
+from ragkit.recording.log import Frame, Log
 from ragkit.recording.passages import as_passage, as_passages
 from ragkit.recording.recorder import framed
 from ragkit.records.trajectory import Passage

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ragkit.errors import DataError, describe
-from ragkit.recording.log import Frame, Log, current_log, open_frame_var
-from ragkit.recording.log import open_frame as _open_frame
+from ragkit.recording.attribution import ambient_run, current_log, end, enter, go_live, leave, open_frame_var, told
+from ragkit.recording.attribution import open_frame as _open_frame
+from ragkit.recording.log import Frame, Log
 from ragkit.recording.passages import as_passages
 from ragkit.records.aliases import alias_generated
 from ragkit.records.questions import Question, text_id
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def current_trace() -> Trace | None:
-    """The trace that the calling code runs in, told by the context (also in tasks and threads that carry it on);
-    None outside of any, or once it has ended.
+    """The trace that the calling code runs in, told by the context (also in tasks and threads that carry it on) or by
+    the LangChain run around it (in a block of `Recorder.traces`); None outside of any, or once it has ended.
 
     >>> current_trace() is None
     True
     """
-    log = current_log.get()
-    return None if log is None or log.closed else log.owner
+    log, _ = told(ambient_run())
+    return None if log is None else log.owner
 
 
 class Search:
@@ -104,36 +104,43 @@ class Trace:
         self.ms: float | None = None
         self.warnings: list[str] = []
         self.notices: list[str] = []
-        self._begun = 0.0
+        self._begun: float | None = None
+        self._frame_around: Frame | None = None
         self._finished: Trajectory | None = None
-        self._tokens: tuple[Token[Log | None], Token[Frame | None]] | None = None
 
     def __enter__(self) -> Trace:
-        if self._tokens is not None or self.log.closed:
-            raise DataError(f"trace: question {self.question.id!r} is being traced or was; make a new trace")
-        self.log.go_live()
-        self._tokens = (current_log.set(self.log), open_frame_var.set(None))
-        self._begun = time.perf_counter()
+        self.begin()
+        self._frame_around = open_frame_var.get()
+        enter(self.log)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        leave(self.log, self._frame_around)
+        self.finish(error)
+
+    def begin(self) -> None:
+        """Opens the trace without making it the one of the calling context (as a `with` block does)."""
+        if self._begun is not None:
+            raise DataError(f"trace: question {self.question.id!r} is being traced or was; make a new trace")
+        self._begun = time.perf_counter()
+        go_live(self.log)
+
+    def finish(self, error: BaseException | None = None, ms: float | None = None) -> None:
+        """Closes the trace and hands its trajectory to the recorder. A stream that its reader left is no failure."""
         from ragkit.recording.assemble import assemble
 
-        self.ms = (time.perf_counter() - self._begun) * 1000
-        self.log.end()
-        if self._tokens is not None:
-            try:
-                current_log.reset(self._tokens[0])
-                open_frame_var.reset(self._tokens[1])
-            except ValueError:  # left in another context than it was entered in; that context still sees it as ended
-                current_log.set(None)
-                open_frame_var.set(None)
-        if error is not None:
+        self.ms = (time.perf_counter() - (self._begun or 0.0)) * 1000 if ms is None else ms
+        end(self.log)
+        self.log.left_early = isinstance(error, GeneratorExit)
+        if error is not None and not self.log.left_early:
             self.error = describe(error)
+        if self.error is None:
+            self.log.abandon_open()
         self._finished = alias_generated(assemble(self))  # as a reader of its file does
         self.log.clear()
+        self._frame_around = None
         self.recorder.keep(self._finished)
 
     def step(
@@ -227,7 +234,7 @@ class Trace:
         return {key: value for key, value in pairs.items() if value}
 
     def _open(self) -> None:
-        if self.log.closed or self._tokens is None:
+        if self.log.closed or self._begun is None:
             state = "has ended" if self.log.closed else "has not begun (use it in a with statement)"
             raise DataError(f"trace: question {self.question.id!r} {state}")
 
