@@ -27,7 +27,7 @@ def typer_app() -> typer.Typer:
     """All verbs; the light ones stand in it for the help."""
     import typer
 
-    from ragkit.cli import agreement, demo, doctor, init, judgements, labels, record, report, run, score
+    from ragkit.cli import agreement, demo, doctor, imports, init, judgements, labels, record, report, run, score
 
     app = typer.Typer(
         name="ragkit",
@@ -42,6 +42,7 @@ def typer_app() -> typer.Typer:
     app.command("doctor")(doctor.doctor)
     app.command("run")(run.run)
     app.command("record")(record.record)
+    app.command("import")(imports.import_traces)
     app.command("score")(score.score)
     for verb, text in _LIGHT.items():
         app.command(verb, help=text)(lambda: None)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ragkit.errors import DataError
 from ragkit.evaluation.join import listed
 from ragkit.evaluation.scoring import Scoring, all_lists, final_list
 from ragkit.evaluation.suspects import suspect_notes
 from ragkit.evaluation.table import ScoreRow
+from ragkit.recording.formats.imported import holdings
 from ragkit.records.labels import check_labels, require_known_labels
 from ragkit.records.questions import Dataset
+from ragkit.records.trajectory import Trajectory
 
 
 def label_notes(dataset: Dataset) -> list[str]:
@@ -56,12 +58,26 @@ def run_notes(scoring: Scoring, rows: Sequence[ScoreRow]) -> list[str]:
     single = sum(t.context is None and final_list(t).stage not in ("union", "context") for t in trajectories)
     if single:
         notes.append(f"{single} trajectories show no final context; their only list stands for it")
-    notes += suspect_notes(scoring)
+    notes += _imported(trajectories) + suspect_notes(scoring)
     metadata = [str(w) for t in trajectories for w in t.meta.get("warnings", ())]
     notes += [f"{text} ({count} times)" if count > 1 else text for text, count in Counter(metadata).most_common(5)]
     if not any(row.labels != "none" for row in rows):
         notes.append("no question has relevance labels: rank and trajectory metrics are undefined")
     return notes
+
+
+def _imported(trajectories: Sequence[Trajectory]) -> list[str]:
+    """A note where trajectories come from a tool that gave no retrieval scores, or not all."""
+    foreign = [t for t in trajectories if isinstance(t.meta.get("source"), Mapping)]
+    found = holdings(foreign)
+    if not found.without_score:
+        return []
+    tools = sorted({str(t.meta["source"].get("format")) for t in foreign if not t.meta.get("no_text")})
+    named = f" from {', '.join(tools)}" if tools else ""
+    missing = "no retrieval scores" if found.without_score == found.passages else \
+        f"no retrieval score for {found.without_score:,} of {found.passages:,} passages"
+    return [f"{len(foreign):,} trajectories were imported{named}, with {missing}: the order of each list is all that "
+            "is known of its ranking"]
 
 
 def _unmatched(scoring: Scoring) -> list[str]:
