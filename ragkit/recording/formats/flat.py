@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError, shown
+from ragkit.recording.formats.imported import holdings, score_notes
 from ragkit.recording.passages import as_passage
 from ragkit.records.questions import Dataset
 from ragkit.records.readers.rows import Row, dataset_from_rows, identifier, is_list, is_missing
@@ -16,6 +17,8 @@ from ragkit.records.trajectory import Passage, Retrieval, ScoreKind, Step, Traje
 
 GOLD = ("reference", "answers", "gold_ids", "gold_texts", "unanswerable")
 """The fields of a row that say what is right, as ragkit.records.readers.rows names them."""
+
+UNKNOWN = "the file does not say what was retrieved for this answer; that it shows no search means nothing"
 
 
 def items(value: Any, where: str) -> list[Any] | None:
@@ -64,9 +67,11 @@ def searched(query: str, passages: Sequence[Passage], score_kind: ScoreKind = "u
 def answered(question_id: str, question: str, passages: Sequence[Passage] | None, answer: str | None,
              source: Mapping[str, Any]) -> Trajectory:
     """A row as a trajectory: its contexts are one search, and what the answer was written from; None is unknown."""
-    steps = () if passages is None else (searched(question, passages),)
-    context = None if passages is None else Retrieval("context", question, tuple(passages), source="manual")
-    return Trajectory(question_id, question, steps, context, answer, meta={"source": dict(source)})
+    meta: dict[str, Any] = {"source": dict(source)}
+    if passages is None:
+        return Trajectory(question_id, question, answer=answer, meta={**meta, "warnings": [UNKNOWN]})
+    context = Retrieval("context", question, tuple(passages), source="manual")
+    return Trajectory(question_id, question, (searched(question, passages),), context, answer, meta=meta)
 
 
 def dataset_of(rows: Sequence[Row], path: Path) -> tuple[Dataset | None, list[str]]:
@@ -103,3 +108,18 @@ def number(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return None if math.isnan(found) else found
+
+
+def row_notes(trajectories: Sequence[Trajectory], n_rows: int) -> list[str]:
+    """What is to be said of rows: without scores, without anything of an app, without contexts; scores of the tool."""
+    notes = score_notes(holdings(trajectories))
+    if len(trajectories) < n_rows:
+        notes.append(f"{n_rows - len(trajectories):,} of {n_rows:,} rows are questions alone: no answer, no contexts")
+    without = sum(not one.steps for one in trajectories)
+    if without:
+        notes.append(f"{without:,} of {len(trajectories):,} answers come without contexts: what was retrieved for them "
+                     "is not known")
+    scores = list(dict.fromkeys(name for one in trajectories for name in one.meta["source"].get("scores", ())))
+    if scores:
+        notes.append(f"scores of this file ({', '.join(scores)}) are kept with each trajectory; ragkit scores anew")
+    return notes

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError, describe, shown
-from ragkit.recording.formats.flat import answered, dataset_of, items, number, passages_of
-from ragkit.recording.formats.imported import Imported, holdings, numbered, score_notes
+from ragkit.recording.formats.flat import answered, dataset_of, items, number, passages_of, row_notes
+from ragkit.recording.formats.imported import Imported, numbered
 from ragkit.recording.formats.ragas_turns import conversation, is_conversation
 from ragkit.records.files import read_json, read_jsonl
 from ragkit.records.questions import text_id
@@ -48,7 +48,7 @@ def read_ragas(path: Path) -> Imported:
     if not trajectories and dataset is None:
         raise DataError(f"{path}: no row holds a response, retrieved contexts or a reference; {_EXPECTED}")
     kept = numbered(trajectories)
-    return Imported(kept, dataset, (*notes, *more, *table.notes(), *_notes(kept, len(rows))))
+    return Imported(kept, dataset, (*notes, *more, *table.notes(), *row_notes(kept, len(rows))))
 
 
 class _Table:
@@ -90,9 +90,6 @@ class _Table:
             used = self.by_field[_OTHER[self.unused]]
             why = "have" if self.unused == "gold_texts" else "have no"
             found.append(f"gold is taken from {used}, not from {self.by_field[self.unused]}: the contexts {why} ids")
-        if self.scores:
-            found.append(f"scores of this file ({', '.join(self.scores)}) are kept with each trajectory; ragkit scores "
-                         "anew")
         return found
 
 
@@ -184,14 +181,3 @@ def _is_score(rows: Sequence[Row], name: str) -> bool:
     """Whether all that a column holds is numbers (or NaN, with which ragas marks what failed)."""
     cells = [row[name] for _, row in rows if not is_missing(row.get(name)) and row[name] != "nan"]
     return bool(cells) and all(number(cell) is not None for cell in cells)
-
-
-def _notes(trajectories: Sequence[Trajectory], n_rows: int) -> list[str]:
-    notes = score_notes(holdings(trajectories))
-    if len(trajectories) < n_rows:
-        notes.append(f"{n_rows - len(trajectories):,} of {n_rows:,} rows are questions alone: no response, no contexts")
-    without = sum(not one.steps for one in trajectories)
-    if without:
-        notes.append(f"{without:,} of {len(trajectories):,} answers come without contexts: what was retrieved for them "
-                     "is not known")
-    return notes

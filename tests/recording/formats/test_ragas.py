@@ -150,7 +150,7 @@ def test_a_test_set_is_questions_alone(tmp_path: Path) -> None:
     found = read(tmp_path / "t.jsonl")
     assert found.trajectories == () and found.dataset is not None
     assert found.dataset.questions[0].category == "single_hop"
-    assert found.notes == ("1 of 1 rows are questions alone: no response, no contexts",)
+    assert found.notes == ("1 of 1 rows are questions alone: no answer, no contexts",)
 
 
 @pytest.mark.parametrize(("row", "told"), [
