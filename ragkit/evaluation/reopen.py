@@ -24,10 +24,9 @@ from ragkit.records.trajectory import Trajectory
 
 
 @dataclass(frozen=True)
-class PastRun:
-    """What a run folder holds, as it was when it was finished."""
+class RunParts:
+    """What the scores of a run were made of, and run.json."""
 
-    folder: RunFolder
     run: Mapping[str, Any]
     plan: Plan
     trajectories: tuple[Trajectory, ...]
@@ -37,6 +36,13 @@ class PastRun:
         """What was scored: the trajectories that belong to questions of the data set, against the same gold."""
         joined = join(self.plan.dataset, self.trajectories, self.plan.all_questions)
         return self.plan.scoring(joined.trajectories, self.gold)
+
+
+@dataclass(frozen=True)
+class PastRun(RunParts):
+    """What a run folder holds, as it was when it was finished."""
+
+    folder: RunFolder
 
 
 def reopen(run_folder: str | Path) -> PastRun:
@@ -63,7 +69,7 @@ def reopen(run_folder: str | Path) -> PastRun:
         raise DataError(f"{path}: is not the data set that {folder.path} was made with any more; score it again")
     plan = session.plan(session.data.limit(options.limit, options.seed), run["metrics"])
     gold = projection_from_json(run["projection"], session.data)
-    return PastRun(folder, run, plan, tuple(read_trajectories(folder.trajectories)), gold)
+    return PastRun(run, plan, tuple(read_trajectories(folder.trajectories)), gold, folder)
 
 
 def past_judge(run: Mapping[str, Any]) -> Gateway:

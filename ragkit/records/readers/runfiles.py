@@ -73,6 +73,24 @@ def read_question(
                     + (f"; it holds {len(known)}, such as {', '.join(near)}" if known else ""))
 
 
+def read_lists(path: str | Path, qrels: Qrels, rules: RunRules = PLAIN_RULES) -> dict[str, tuple[str, ...]]:
+    """The ids of a run file by question of the qrels, best first, after the same rules as read_judged_run.
+
+    A question without results is left out; a document stands once, at its best place.
+    """
+    path = Path(path)
+    rows = _json_results(path) if is_json(path, "a run file") else _trec_results(path, rules, qrels)
+    judging, lists = Judging({}, rules, str(path)), dict[str, tuple[str, ...]]()
+    for found, results in rows:
+        question = visible_form(found) if rules.normalize_ids else found
+        if question in qrels and results:
+            ids = [document for document, _ in judging.ordered(question, results)]
+            ids = ids if rules.document_of is None else list(map(rules.document_of, ids))
+            lists[question] = tuple(dict.fromkeys(
+                document for document in ids if not rules.judged_only or document in qrels[question]))
+    return lists
+
+
 def _judged(results: Iterable[tuple[str, list[Result]]], qrels: Qrels, rules: RunRules, name: str,
             where: str = "") -> JudgedRun:
     judging = Judging(qrels, rules, where)
