@@ -214,7 +214,8 @@ def _abandoned(log: Log, answer: str | None) -> bool:
     for prompt in log.prompts:
         lineage = list(log.lineage(prompt.run_id))
         if lineage and (lineage[0].ended or 0.0) > (lineage[-1].ended or 0.0):
-            return answer is not None and answer != prompt.output and (prompt.output or "").startswith(answer)
+            output = prompt.output or ""
+            return answer is None or (answer != output and output.startswith(answer))
     return False
 
 

@@ -24,6 +24,7 @@ class Claims(Protocol):
 current_log: ContextVar[Log | None] = ContextVar("ragkit_trace", default=None)
 current_batch: ContextVar[Claims | None] = ContextVar("ragkit_batch", default=None)
 open_frame_var: ContextVar[Frame | None] = ContextVar("ragkit_frame", default=None)
+is_bound: ContextVar[bool] = ContextVar("ragkit_bound", default=False)  # the context was carried here on purpose
 _live: list[Log] = []
 _live_lock = threading.Lock()
 
@@ -51,8 +52,8 @@ def enter(log: Log) -> None:
 
 def leave(log: Log, frame: Frame | None) -> None:
     """Gives the context back to the trace around it, with the frame that was open there. A trace that is left in
-    another context than it was entered in changes nothing there; generators that run in turns may leave the outer one
-    first, and then it is not sure which of the two was meant by what the context alone told."""
+    another context than it was entered in changes nothing there; generators that are read by turns may leave the outer
+    one first, and then it is not sure which of the two was meant by what the context alone told."""
     here = current_log.get()
     if here is log:
         current_log.set(_open_one(log.outer))
@@ -62,7 +63,7 @@ def leave(log: Log, frame: Frame | None) -> None:
     while here is not None and here is not log:
         inside.append(here)
         here = here.outer
-    if here is log:
+    if here is log and any(one.by_context for one in inside):
         for one in (log, *inside):
             one.out_of_order = True
 
@@ -118,6 +119,8 @@ def locate(parent_run: UUID | None, is_list: bool, asked: Any = None) -> tuple[L
         return None, False
     log, guessed = told(parent_run)
     if log is not None:
+        if parent_run not in log.runs and not is_bound.get():
+            log.by_context = True
         return log, guessed
     batch = current_batch.get()
     if batch is not None and asked is not None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, 
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from ragkit.recording.attribution import current_batch, current_log, open_frame_var
+from ragkit.recording.attribution import current_batch, current_log, is_bound, open_frame_var
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -19,6 +19,7 @@ def bind(function: F) -> F:
     if current_log.get() is None and current_batch.get() is None:
         return function
     context = contextvars.copy_context()
+    context.run(is_bound.set, True)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -70,10 +71,11 @@ async def _drive_async(context: contextvars.Context, generator: AsyncGenerator[A
 def _inside(context: contextvars.Context) -> Iterator[None]:
     """A task has the context that it has; what of it says whose trace this is, is set for as long as it takes."""
     log, frame, batch = context.get(current_log), context.get(open_frame_var), context.get(current_batch)
-    tokens = current_log.set(log), open_frame_var.set(frame), current_batch.set(batch)
+    tokens = current_log.set(log), open_frame_var.set(frame), current_batch.set(batch), is_bound.set(True)
     try:
         yield
     finally:
         current_log.reset(tokens[0])
         open_frame_var.reset(tokens[1])
         current_batch.reset(tokens[2])
+        is_bound.reset(tokens[3])

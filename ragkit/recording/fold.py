@@ -42,9 +42,10 @@ class Folder:
         own = self._restore(own, [passage for group in groups for found in group for passage in found.passages])
         first, others = groups[0], groups[1:]
         n_retrieved = sum(group[0].stage == "retrieve" for group in groups)
-        same = own.ids == first[0].ids and first[0].error is None
+        same = _texts(own) == _texts(first[0]) and first[0].error is None
         if same and (own.passages or not others) and (first[0].stage != "retrieve" or n_retrieved == 1):
-            own, first = _merge(own, first[0], frame.stage), first[1:]
+            if not own.query or not first[0].query or own.query == first[0].query:
+                own, first = _merge(own, first[0], frame.stage), first[1:]  # else: the query was put in other words
         elif frame.stage is None and own.stage == "retrieve":
             own = replace(own, stage=_stage_above(own, groups))
         if own.stage == "fuse":
@@ -65,6 +66,7 @@ class Folder:
 
     def _own(self, frame: Frame) -> Retrieval:
         unfinished = frame.ended is None and frame.error is None
+        scored = frame.kind != "compressor" or any(passage.score is not None for passage in frame.passages)
         return Retrieval(
             frame.stage or "retrieve",
             frame.query,
@@ -73,7 +75,7 @@ class Folder:
             seq=frame.seq,
             started=frame.started,
             ms=frame.ms,
-            score_kind=frame.score_kind,
+            score_kind=frame.score_kind if scored else "unknown",
             ranked=frame.ranked,
             error="did not finish" if unfinished else frame.error,
         )
@@ -85,14 +87,20 @@ class Folder:
         return replace(passage, id=given.id, doc_id=passage.doc_id or given.doc_id)
 
     def _restore(self, own: Retrieval, beneath: Sequence[Passage]) -> Retrieval:
-        """An extract that lost its id gets that of the one passage beneath that holds its text."""
+        """An extract that lost its id gets that of the one passage beneath that holds its text; one that was rewritten,
+        too, that of the one whose metadata it still carries."""
         known = {passage.id for passage in beneath}
 
         def restored(passage: Passage) -> Passage:
-            text = (passage.text or "").strip()
-            if passage.id in known or not is_generated(passage) or len(text) < _LONG_ENOUGH:
+            if passage.id in known or not is_generated(passage):
                 return passage
+            text = (passage.text or "").strip()
             holders = {other.id: other for other in beneath if text in (other.text or "")}
+            if len(holders) != 1 or len(text) < _LONG_ENOUGH:
+                holders = {other.id: other for other in beneath if _carries_metadata(passage, other)}
+                rivals = [one for one in own.passages for other in holders.values() if _carries_metadata(one, other)]
+                if len(rivals) != 1:  # chunks of one document share what they carry
+                    return passage
             if len(holders) != 1:
                 return passage
             (holder,) = holders.values()
@@ -113,6 +121,18 @@ class Folder:
                     notice = f"{passage.id} merged into {into} (same text)"
                     if notice not in self.notices:
                         self.notices.append(notice)
+
+
+def _texts(found: Retrieval) -> list[tuple[str, str | None]]:
+    return [(passage.id, passage.text) for passage in found.passages]
+
+
+def _carries_metadata(passage: Passage, other: Passage) -> bool:
+    try:
+        return bool(other.metadata) and all(
+            key in passage.metadata and bool(passage.metadata[key] == value) for key, value in other.metadata.items())
+    except Exception:  # of a foreign type: whatever its comparison raises
+        return False
 
 
 def in_order(groups: Sequence[list[Retrieval]]) -> list[list[Retrieval]]:

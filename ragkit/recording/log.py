@@ -106,6 +106,7 @@ class Log:
         self.outer: Log | None = None  # the trace that was open around this one
         self.opened_in: UUID | None = None  # the run that it was opened in
         self.left_early = False  # the block that held it was closed from outside
+        self.by_context = False  # something was given to it because the context said so, and nothing else did
         self.out_of_order = False  # another trace of the same context was opened in it and outlived it
         self.frames: list[Frame] = []  # the roots
         self.runs: dict[UUID, Run] = {}

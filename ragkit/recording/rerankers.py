@@ -33,6 +33,7 @@ def _watched_compress(name: str, method: Any) -> Any:
         if frame is not None:
             documents = bound.arguments.get("documents") or ()
             frame.inputs = tuple(as_passage(one) for one in documents)
+            frame.score_kind = "similarity"  # of the relevance_score, where it gives one
         return frame
 
     return watch(method, begin, _relevance)

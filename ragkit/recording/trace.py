@@ -241,9 +241,11 @@ class Trace:
     def _manual_frame(self, kind: Any, name: str, query: str, stage: Stage | None) -> Frame:
         self._open()
         token = None if current_log.get() is self.log else current_log.set(self.log)  # called from a raw thread
+        by_context = self.log.by_context
         try:
             frame = _open_frame(kind, name, query, stage)
         finally:
+            self.log.by_context = by_context  # here it is the caller who says so
             if token is not None:
                 current_log.reset(token)
         if frame is None or frame.log is not self.log:

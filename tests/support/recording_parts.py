@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 from langchain_core.documents import Document
@@ -67,8 +68,17 @@ def create_agent(model: Any, tools: Sequence[Any]) -> Any:
 
 def classic_retriever(name: str) -> Any:
     """A retriever class that LangChain 1 moved to langchain_classic."""
+    return _classic("retrievers", name)
+
+
+def classic_compressor(name: str) -> Any:
+    """A document compressor of LangChain, wherever its version keeps it."""
+    return _classic("retrievers.document_compressors", name)
+
+
+def _classic(module: str, name: str) -> Any:
     try:
-        import langchain_classic.retrievers as home
+        home = import_module(f"langchain_classic.{module}")
     except ImportError:
-        import langchain.retrievers as home
+        home = import_module(f"langchain.{module}")
     return getattr(home, name)
