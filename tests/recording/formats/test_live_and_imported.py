@@ -25,6 +25,7 @@ from langchain_core.tools import tool
 from langchain_core.tools.retriever import create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command
 
 from ragkit.recording.formats import FORMATS
 from ragkit.records.trajectory import Trajectory
@@ -157,10 +158,9 @@ def graph() -> App:
     made = StateGraph(State)
     made.add_node("retrieve", lambda state: {"documents": retriever(4).invoke(state["question"])})
     made.add_node("rerank", lambda state: {"documents": state["documents"][::-1]})
-    made.add_node("grade", lambda state: {"documents": state["documents"][:2]})
+    made.add_node("grade", lambda state: Command(update={"documents": state["documents"][:2]}, goto="generate"))
     made.add_node("generate", lambda state: {"answer": model.invoke(words(state["documents"])).content})
-    for one, other in ((START, "retrieve"), ("retrieve", "rerank"), ("rerank", "grade"), ("grade", "generate"),
-                       ("generate", END)):
+    for one, other in ((START, "retrieve"), ("retrieve", "rerank"), ("rerank", "grade"), ("generate", END)):
         made.add_edge(one, other)
     app = made.compile()
     return lambda config: app.invoke({"question": QUESTION}, config)
