@@ -186,7 +186,7 @@ class _Planner:
             self.notes.append(f"the judge could not be opened, so that what is stored is not counted: {error}")
             name = self.judge if isinstance(self.judge, str) else type(self.judge).__name__
             return Gateway(PastJudge(name, options.judge_url or ""), replace(settings, budget=None))
-        before = self.session.known.get("judge")
+        before = self.session.judged_before
         if before is not None and before["fingerprint"] != gateway.fingerprint and options.rejudge is None:
             self.notes.append(f"the folder was judged by {before['name']} at {before['endpoint']}: this run would be "
                               "refused; choose another --out, or add --rejudge N")

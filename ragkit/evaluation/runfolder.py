@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError
+from ragkit.metrics.registry import parse
 from ragkit.records.files import write_json
 
 try:
@@ -78,6 +79,20 @@ class RunFolder:
     @property
     def markdown(self) -> Path:
         return self.path / "report.md"
+
+    @property
+    def holds_judged_scores(self) -> bool:
+        """Whether any score in summary.json is a judge's; an unreadable file counts as one that holds some."""
+        if not self.summary.exists():
+            return False
+        try:
+            found = json.loads(self.summary.read_text(encoding="utf-8"))
+            parts = [found["metrics"], *found["per_step"].values()]
+            parts += [(found.get("judged_labels") or {}).get("metrics") or {}]
+            return any(entry["n_scored"] and (entry["labels"] == "judged" or parse(name).definition.kind == "judged")
+                       for part in parts for name, entry in part.items())
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, DataError):
+            return True
 
     def known(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """What run.json holds for this configuration, empty where the folder is new.

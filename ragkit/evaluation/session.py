@@ -130,7 +130,8 @@ class Session:
         if judge is None and self.options.judge_url is None:
             for wanted, flag in ((self.options.relevance, "--relevance judge"),
                                  (self.options.per_step_query, "--per-step-query"),
-                                 (self.options.judge_steps, "--judge-steps")):
+                                 (self.options.judge_steps, "--judge-steps"),
+                                 (self.options.rejudge, "--rejudge")):
                 if wanted:
                     raise DataError(f"{flag}: needs a judge: add --judge provider:model, or --judge-url http://host/v1")
             require_judge(self.thresholds if self.options.threshold else (), None, None)
@@ -148,8 +149,14 @@ class Session:
             require_judge(self.thresholds, gateway.name, gateway.fingerprint)
             yield gateway
 
+    @property
+    def judged_before(self) -> dict[str, str] | None:
+        """Whose scores the folder holds; None also where that judge gave none (a wrong key or address, a refusal)."""
+        before: dict[str, str] | None = self.known.get("judge")
+        return before if before is not None and self.folder is not None and self.folder.holds_judged_scores else None
+
     def _same_judge(self, gateway: Gateway) -> None:
-        before = self.known.get("judge")
+        before = self.judged_before
         if before is None:
             return
         if before["fingerprint"] == gateway.fingerprint:
@@ -167,7 +174,7 @@ class Session:
 
     def earlier_judge(self, gateway: Gateway) -> EarlierJudge | None:
         """Who judged the folder before, where another one is to go on after a bridge between the two; else None."""
-        before, count = self.known.get("judge"), self.options.rejudge
+        before, count = self.judged_before, self.options.rejudge
         if before is None or count is None or before["fingerprint"] == gateway.fingerprint:
             return None
         return EarlierJudge(before, Path(self.known["store"]), count)
