@@ -100,6 +100,8 @@ class _Replayer:
                   span.inputs, call_id=span.call_id)
         self._runs[span.id] = self.log.runs[run.id] = run
         if span.kind in ("retriever", "reranker"):
+            if span.kind == "reranker":
+                self._add_between(span, parent, at)
             stage: Stage | None = "rerank" if span.kind == "reranker" else None
             run.frame = Frame(self.log, "compressor" if stage else "retriever", span.name, span.query, stage,
                               self._frame_above(parent), parent, started=at, begun=at)
@@ -169,21 +171,21 @@ class _Replayer:
             frame.passages, frame.inputs = as_passages(span.documents), as_passages(span.given)
         except DataError as error:
             frame.error = str(error)
-            return
-        between = self._between(frame)
-        if between is not None:
-            frame.children.append(between)
 
-    def _between(self, frame: Frame) -> Frame | None:
+    def _add_between(self, span: Span, parent: UUID | None, at: float) -> None:
         """The list that a re-ranker was given, where it is none that was seen but is made of those (fused, say)."""
-        given = [passage.id for passage in frame.inputs]
-        seen = [[passage.id for passage in other.passages] for other, _ in self._frames if other is not frame]
+        try:
+            passages = as_passages(span.given)
+        except DataError:  # said of the re-ranker itself
+            return
+        given = [passage.id for passage in passages]
+        seen = [[passage.id for passage in other.passages] for other, _ in self._frames]
         if not given or given in seen or not set(given) <= {one for ids in seen for one in ids}:
-            return None
+            return
         single = next((ids for ids in reversed(seen) if set(given) <= set(ids)), None)
         stage = "fuse" if single is None else order_stage(given, single)
-        return Frame(self.log, "function", f"input of {frame.name}", frame.query, stage, frame, frame.run_id,
-                     passages=frame.inputs, ended=frame.begun, started=frame.started, begun=frame.begun)
+        self._add(Frame(self.log, "function", f"input of {span.name}", span.query, stage, self._frame_above(parent),
+                        parent, passages=passages, started=at, begun=at, ended=at), span)
 
     def _late(self, kind: FrameKind, span: Span, run: Run, documents: Sequence[Any], at: float) -> Frame:
         """A list that is known only once its run has ended."""
