@@ -96,8 +96,15 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     number = 0
     for batch in table.to_batches(256):  # not all texts of the file as Python objects at once
         for row in batch.to_pylist():
-            yield f"{path} row {number}", _flat_row(row)
+            yield f"{path} row {number}", _flat_row(_present(row))
             number += 1
+
+
+def _present(value: Any) -> Any:
+    """The value without what a table fills in: a column of structs gives each row the keys of all."""
+    if isinstance(value, dict):
+        return {key: _present(inner) for key, inner in value.items() if inner is not None}
+    return [_present(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
