@@ -28,9 +28,10 @@ def place_of(log: Log, frame: Frame) -> Place:
     below: Run | None = None
     for run in log.lineage(frame.run_id):
         if run.kind == "tool" and (issuer := _issuer(log, run)) is not None:
-            place.model = issuer.run_id
-            place.call = next((n for n, (call_id, _) in enumerate(issuer.calls) if call_id == run.call_id), 0)
-            return place
+            place.groups.setdefault(("calls", issuer.run_id), run.id)
+            if place.model is None:
+                place.model = issuer.run_id
+                place.call = next((n for n, (call_id, _) in enumerate(issuer.calls) if call_id == run.call_id), 0)
         if run.name.startswith("RunnableParallel"):
             place.groups.setdefault(("parallel", run.id), frame if below is None else below.id)
         if is_node(log, run):
@@ -40,25 +41,29 @@ def place_of(log: Log, frame: Frame) -> Place:
 
 
 def number_turns(places: list[Place]) -> None:
-    """Sets `turn` of each, given in order of start, counting from 0."""
+    """Sets `turn` of each, given in order of start, counting from 0: after all that it had to wait for, and otherwise
+    as early as what ran beside it (the second search of one branch is not the first one's turn in another)."""
     done: list[Place] = []
     for place in places:
         if place.frame.turn is not None:
             place.turn = place.frame.turn
         else:
-            shared = next((other.turn for other in reversed(done) if _together(other, place)), None)
-            place.turn = max((other.turn for other in done), default=-1) + 1 if shared is None else shared
+            beside = [other.turn for other in done if _together(other, place)]
+            place.turn = max((other.turn for other in done if not _together(other, place)), default=-1) + 1
+            place.turn = min((turn for turn in beside if turn >= place.turn), default=place.turn)
         done.append(place)
 
 
 def _together(one: Place, other: Place) -> bool:
     if one.frame.turn is not None:
         return False
-    if one.model is not None or other.model is not None:
-        return one.model == other.model
+    if one.model is not None and one.model == other.model:
+        return True
     for group, member in other.groups.items():
         if group in one.groups and one.groups[group] != member:
             return True
+    if one.model is not None or other.model is not None:
+        return False
     return _overlap(one.frame, other.frame)
 
 

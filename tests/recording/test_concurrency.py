@@ -34,7 +34,7 @@ class Slow(BaseRetriever):
         return [Document(id=f"id of {query}", page_content=f"Passage about {query}.")]
 
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        await asyncio.sleep(0.0005 * (hash(query) % 5))
+        await asyncio.sleep(0.1 if query.startswith("together") else 0.0005 * (hash(query) % 5))
         return [Document(id=f"id of {query}", page_content=f"Passage about {query}.")]
 
 
@@ -42,8 +42,8 @@ def queries(name: str, count: int = 3) -> list[str]:
     return [f"{name} #{number}" for number in range(count)]
 
 
-def check(recorder: Recorder, turns: list[int] | None = None) -> None:
-    assert sorted(one.question for one in recorder.trajectories) == NAMES and recorder.orphans == 0
+def check(recorder: Recorder, turns: list[int] | None = None, names: list[str] = NAMES) -> None:
+    assert sorted(one.question for one in recorder.trajectories) == names and recorder.orphans == 0
     for one in recorder.trajectories:
         assert [step.outermost.query for step in one.steps] == queries(one.question)
         assert [step.outermost.ids for step in one.steps] == [(f"id of {query}",) for query in queries(one.question)]
@@ -80,11 +80,13 @@ def test_twenty_four_gathered_tasks(together: bool) -> None:
         with warnings.catch_warnings(action="ignore"), recorder.trace(name):
             await RunnableLambda(search).ainvoke(name)
 
+    names = [f"together {name}" if together else name for name in NAMES]
+
     async def main() -> None:
-        await asyncio.gather(*(ask(name) for name in NAMES))
+        await asyncio.gather(*(ask(name) for name in names))
 
     asyncio.run(main())
-    check(recorder, [0, 0, 0] if together else [0, 1, 2])
+    check(recorder, [0, 0, 0] if together else [0, 1, 2], names)
 
 
 def agent(name: str, tools: list[Any]) -> Any:
