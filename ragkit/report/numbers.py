@@ -71,6 +71,16 @@ def signed(value: object) -> str:
     return f"+{text}" if (known(value) or 0) > 0 and text != number(0) else text
 
 
+def p_value(value: object) -> str:
+    """A p with three decimals; a smaller one is told as such, since no test gives 0.
+
+    >>> p_value(0.0312), p_value(0.0001), p_value(None)
+    ('0.031', '< 0.001', '–')
+    """
+    number_ = known(value)
+    return "< 0.001" if number_ is not None and number_ < 0.0005 else number(value)
+
+
 def plain(value: object) -> str:
     """A number as it came (a grade, a verdict), without trailing zeros.
 

@@ -27,7 +27,7 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    write = _Writer(encoding)
+    write = Writer(encoding)
     asked = data.summary.get("questions") or {}
     states = ", ".join(f"{numbers.count(asked.get(state, 0))} {words}" for state, words in labels.STATES.items())
     shown: list[Text | Table] = [
@@ -59,16 +59,31 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
 
 
 def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Print the means of several variants beside each other: a row a metric, a column a variant. Decides nothing."""
-    write = _Writer(console.encoding)
+    """Print the means of several variants beside each other: a row a metric, a column a variant. Decides nothing.
+
+    A mean that does not rest on all questions has their number behind it.
+    """
+    write = Writer(console.encoding)
     made = write.table("Metric", *(str(summary["variant"]) for summary in summaries))
+    parts = False
     for name in dict.fromkeys(name for summary in summaries for name in summary["metrics"]):
-        means = (summary["metrics"].get(name, {}).get("mean") for summary in summaries)
-        made.add_row(*map(write.safe, (name, *map(numbers.number, means))))
+        cells = [_mean_of_some(summary["metrics"].get(name, {})) for summary in summaries]
+        parts = parts or any(" (" in cell for cell in cells)
+        made.add_row(*map(write.safe, (name, *cells)))
     console.print(made, width=min(console.width, WIDTH))
+    if parts:
+        console.print(write.line("(n): the mean of n scored questions; the others are undefined or failed, see the "
+                                 "reports", "dim"), width=min(console.width, WIDTH))
 
 
-class _Writer:
+def _mean_of_some(entry: Mapping[str, Any]) -> str:
+    mean = numbers.number(entry.get("mean"))
+    if mean == numbers.NONE or entry["n_scored"] == entry["n_asked"]:
+        return mean
+    return f"{mean} ({numbers.count(entry['n_scored'])})"
+
+
+class Writer:
     """Makes renderables whose every text the console can carry."""
 
     def __init__(self, encoding: str) -> None:
