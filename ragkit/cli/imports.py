@@ -64,12 +64,13 @@ def import_traces(
         matched = match_questions(found.trajectories, load_dataset(dataset, columns(column), split), match)
         gold = None  # under other ids than the trajectories now have
     trajectories = found.trajectories if matched is None else matched.trajectories
-    write_trajectories(out, trajectories, include_text=not no_text)
+    if trajectories:  # questions alone are a dataset, no run of an app
+        write_trajectories(out, trajectories, include_text=not no_text)
     written = _write_gold(folder, gold, no_text)
     held = holdings(trajectories)
     if as_json:
         told: dict[str, Any] = {
-            "format": tool, "out": str(out), "dataset": None if written is None else str(written),
+            "format": tool, "out": str(out) if trajectories else None, "dataset": None if written is None else str(written),
             "counts": asdict(held), "notes": list(found.notes),
             "matched": None if matched is None else {"by": dict(matched.counts), "ambiguous": list(matched.ambiguous),
                                                      "unmatched": list(matched.unmatched)}}
@@ -77,8 +78,10 @@ def import_traces(
         return
     for line in _lines(held, found, matched):
         common.say(line)
-    common.say(f"Wrote {out}" + (f" and {written}" if written else ""))
-    common.say(f"Then: ragkit score {out} --dataset {written or dataset or 'QUESTIONS'} --out runs/{out.stem}")
+    files = [str(path) for path in (out if trajectories else None, written) if path is not None]
+    common.say(f"Wrote {' and '.join(files) or 'nothing: there is no trajectory'}")
+    if trajectories:
+        common.say(f"Then: ragkit score {out} --dataset {written or dataset or 'QUESTIONS'} --out runs/{out.stem}")
 
 
 def _write_gold(folder: Path, gold: Dataset | None, no_text: bool) -> Path | None:
@@ -93,7 +96,7 @@ def _write_gold(folder: Path, gold: Dataset | None, no_text: bool) -> Path | Non
 
 def _lines(held: Holdings, found: Imported, matched: Matched | None) -> list[str]:
     """The counts in words."""
-    lines = [
+    lines = [] if not held.trajectories else [
         f"{held.trajectories:,} traces of {held.questions:,} questions; {held.without_search:,} without a search, "
         f"{held.with_context:,} with a known context",
         f"{held.searches:,} searches, {held.failed_searches:,} failed; {held.passages:,} passages, "

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragkit.records.files import read_trajectories
+from ragkit.records.readers import load_dataset
 from tests.support.command import command
 from tests.support.data import data_folder
 from tests.support.spans import root, search, write
@@ -77,6 +78,20 @@ def test_the_report_of_an_imported_run_says_that_it_has_no_scores(folder: Path) 
               "all that is known of its ranking")
     for name in ("report.html", "report.md"):
         assert wanted in (folder / "run" / name).read_text(encoding="utf-8")
+
+
+def test_gold_of_the_file_becomes_a_dataset_folder_and_questions_alone_are_no_run(folder: Path) -> None:
+    (folder / "rows.jsonl").write_text(json.dumps({
+        "user_input": "Who?", "retrieved_contexts": ["Ada built it."], "response": "Ada", "reference": "Ada",
+        "reference_contexts": ["Ada built it."]}) + "\n", encoding="utf-8")
+    done = command("import", "ragas", "rows.jsonl", "--out", "a.jsonl")
+    assert done.code == 0 and "Wrote a.jsonl and a-dataset" in done.out
+    assert "ragkit score a.jsonl --dataset a-dataset" in done.out
+    assert command("score", "a.jsonl", "--dataset", "a-dataset", "--out", "run", "-m", "recall").code == 0
+    (folder / "questions.csv").write_text("user_input,reference\nWho?,Ada\n", encoding="utf-8")
+    alone = command("import", "ragas", "questions.csv", "--out", "b.jsonl")
+    assert alone.code == 0 and "Wrote b-dataset" in alone.out and not (folder / "b.jsonl").exists()
+    assert load_dataset(folder / "b-dataset").questions[0].answers == ("Ada",)
 
 
 def test_no_text_writes_hashes(folder: Path) -> None:
