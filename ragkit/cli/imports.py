@@ -70,8 +70,8 @@ def import_traces(
     held = holdings(trajectories)
     if as_json:
         told: dict[str, Any] = {
-            "format": tool, "out": str(out) if trajectories else None, "dataset": None if written is None else str(written),
-            "counts": asdict(held), "notes": list(found.notes),
+            "format": tool, "out": str(out) if trajectories else None,
+            "dataset": None if written is None else str(written), "counts": asdict(held), "notes": list(found.notes),
             "matched": None if matched is None else {"by": dict(matched.counts), "ambiguous": list(matched.ambiguous),
                                                      "unmatched": list(matched.unmatched)}}
         common.say(json.dumps(told, ensure_ascii=True, allow_nan=False, indent=2))
