@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ragkit.comparison.compare import Comparison, compare
     from ragkit.errors import BudgetExceeded, DataError, JudgeError, MissingPackageError, RagkitError
     from ragkit.evaluation.evaluate import aevaluate, areport, ascore, evaluate, score
     from ragkit.evaluation.rankings import score_rankings
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PLACES = {
+    "ragkit.comparison.compare": ("Comparison", "compare"),
     "ragkit.errors": ("BudgetExceeded", "DataError", "JudgeError", "MissingPackageError", "RagkitError"),
     "ragkit.evaluation.evaluate": ("aevaluate", "areport", "ascore", "evaluate", "score"),
     "ragkit.evaluation.rankings": ("score_rankings",),
@@ -36,10 +38,10 @@ _PLACES = {
 _HOME = {name: module for module, names in _PLACES.items() for name in names}
 
 __all__ = [
-    "BudgetExceeded", "DataError", "Dataset", "Document", "Evaluation", "GoldText", "JudgeError", "MissingPackageError",
-    "Passage", "Question", "RagkitError", "Recorder", "Retrieval", "Step", "Trajectory", "__version__", "aevaluate",
-    "areport", "ascore", "current_trace", "definitions", "evaluate", "load_dataset", "metric", "parse",
-    "read_trajectories", "score", "score_rankings", "write_trajectories",
+    "BudgetExceeded", "Comparison", "DataError", "Dataset", "Document", "Evaluation", "GoldText", "JudgeError",
+    "MissingPackageError", "Passage", "Question", "RagkitError", "Recorder", "Retrieval", "Step", "Trajectory",
+    "__version__", "aevaluate", "areport", "ascore", "compare", "current_trace", "definitions", "evaluate",
+    "load_dataset", "metric", "parse", "read_trajectories", "score", "score_rankings", "write_trajectories",
 ]
 
 

@@ -27,7 +27,8 @@ def typer_app() -> typer.Typer:
     """All verbs; the light ones stand in it for the help."""
     import typer
 
-    from ragkit.cli import agreement, demo, doctor, imports, init, judgements, labels, record, report, run, score
+    from ragkit.cli import agreement, compare, demo, doctor, imports, init, judgements, labels, record, report, run
+    from ragkit.cli.score import score
 
     app = typer.Typer(
         name="ragkit",
@@ -43,9 +44,10 @@ def typer_app() -> typer.Typer:
     app.command("run")(run.run)
     app.command("record")(record.record)
     app.command("import")(imports.import_traces)
-    app.command("score")(score.score)
+    app.command("score")(score)
     for verb, text in _LIGHT.items():
         app.command(verb, help=text)(lambda: None)
+    app.command("compare")(compare.compare)
     app.command("report")(report.report)
     app.command("agreement")(agreement.agreement)
     app.add_typer(labels.app, name="labels")

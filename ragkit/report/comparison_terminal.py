@@ -39,7 +39,7 @@ def render_comparison_terminal(data: rows.Data, encoding: str = "utf-8", slicing
 
 
 def _table(write: Writer, data: rows.Data, variant: str) -> Table:
-    made = write.table("Metric", "Base", "Here", "Diff", "95% interval", "p", "Verdict")
+    made = write.table("Metric", "Base", "Variant", "Diff", "95% interval", "p", "Verdict")
     made.columns[-1].justify = "left"
     for column in made.columns[1:]:  # a long name of a metric is folded, never a number
         column.no_wrap = True

@@ -1,0 +1,91 @@
+"""`ragkit compare`: variants against a baseline, from run folders or run files; and the comparison `run` writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ragkit.cli import common
+from ragkit.errors import DataError
+
+if TYPE_CHECKING:
+    from ragkit.comparison.compare import Comparison
+    from ragkit.comparison.sides import Side
+    from ragkit.evaluation.result import Evaluation
+
+_TIES = ("id", "rank")
+
+
+def compare(
+    variants: Annotated[list[Path], typer.Argument(
+        metavar="RUN_DIR...", help="Run folders; or the folder of an experiment; with --qrels: run files.")],
+    qrels: Annotated[Path | None, typer.Option("--qrels", help="Labels of run files, as TREC or BEIR have them.")] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", help="The variant that the others are held against; by "
+                                                 "default the first.")] = None,
+    metrics: common.Metrics = None,
+    by: Annotated[list[str] | None, typer.Option(
+        "--by", help="Show slices: category, gold, labels, length, tag, metadata.KEY (repeatable).")] = None,
+    labels: Annotated[str | None, typer.Option("--labels", help="gold or judged, where runs have both (gold).")] = None,
+    level: Annotated[float, typer.Option("--level", help="Of run files: from which grade a document counts.")] = 1.0,
+    ties: Annotated[str, typer.Option("--ties", help="Of run files: equal scores by document id, descending (id), or "
+                                      "in the run's own order (rank).")] = "id",
+    dataset: Annotated[Path | None, typer.Option("--dataset", help="Of run files: where the questions' texts and "
+                                                 "categories are, for slices.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write comparison.json and comparison.md there.")] = None,
+    seed: common.Seed = None,
+    imports: common.Imports = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print comparison.json to stdout, and nothing else.")] = False,
+) -> None:
+    """Compare variants: paired differences, decided or not, and what would decide them."""
+    common.import_modules(imports)
+    from ragkit.comparison.compare import compare_sides
+    from ragkit.comparison.variants import open_sides
+
+    sides = open_sides(variants) if qrels is None else _of_files(qrels, variants, metrics, (level, ties), dataset)
+    made = compare_sides(sides, baseline, metrics, by, seed or 0, labels)
+    if out is not None:
+        made.save(out)
+    if as_json:
+        common.say(json.dumps(made.data, ensure_ascii=True, allow_nan=False, indent=2))
+        return
+    from rich.console import Console
+
+    from ragkit.report.comparison_terminal import print_comparison
+
+    print_comparison(made.data, Console(), list(made.data["slices"]) if by else ())
+    if out is not None:
+        common.say(f"Comparison: {out / 'comparison.md'}")
+
+
+def _of_files(qrels: Path, runs: Sequence[Path], metrics: list[str] | None, rules: tuple[float, str],
+              dataset: Path | None) -> list[Side]:
+    from ragkit.comparison.run_sides import sides_of_runs
+    from ragkit.records.runs import RunRules
+
+    level, ties = rules
+    if ties not in _TIES:
+        raise DataError(f"--ties {ties}: expected one of {', '.join(_TIES)}")
+    if len(runs) < 2:
+        raise DataError(f"expected at least two run files to compare, got {len(runs)}")
+    return sides_of_runs(qrels, runs, metrics, level=level, rules=RunRules(ties=ties), dataset=dataset)  # type: ignore[arg-type]
+
+
+def write_comparison(done: Sequence[Evaluation], folders: Sequence[Path], out: Path, seed: int) -> Comparison | None:
+    """The comparison of an experiment's variants, written beside their folders; None where they cannot be compared,
+    which is told."""
+    from ragkit.comparison.compare import compare_sides
+    from ragkit.comparison.sides import side_of_evaluation
+
+    sides = [side_of_evaluation(evaluation.plan.variant, evaluation, folder)
+             for evaluation, folder in zip(done, folders, strict=True)]
+    try:
+        made = compare_sides(sides, seed=seed)
+    except DataError as error:
+        common.complain(f"no comparison of the variants: {error}")
+        return None
+    made.save(out)
+    return made
