@@ -3,7 +3,7 @@ it. So a trace that was exported gives what recording the same app live gives.""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -12,6 +12,7 @@ from ragkit.errors import DataError
 from ragkit.recording.assemble import assemble
 from ragkit.recording.context import ADVICE
 from ragkit.recording.fold import order_stage
+from ragkit.recording.formats.own import context_of, mark
 from ragkit.recording.formats.spans import Span, Tree
 from ragkit.recording.langchain import lists_of, query_in
 from ragkit.recording.log import Frame, FrameKind, Log, Prompt, Run
@@ -20,7 +21,7 @@ from ragkit.recording.recorder import Recorder
 from ragkit.recording.trace import Trace
 from ragkit.records.aliases import alias_generated
 from ragkit.records.questions import Question
-from ragkit.records.trajectory import Stage, Step, Trajectory
+from ragkit.records.trajectory import Passage, Stage, Step, Trajectory
 
 _KINDS: dict[str, Any] = {"llm": "llm", "tool": "tool", "retriever": "retriever"}
 
@@ -54,6 +55,8 @@ def replay(tree: Tree, question: Question, tool: str) -> Trajectory:
     if first.started is not None and ends:
         trace.ms = (max(ends) - first.started) * 1000
     trace.log.closed = True
+    trace.manual_context = next((told for span, _ in tree.walk() if span.kind == "llm" and (
+        told := context_of(span.metadata, question.text, replayer.passages()))), None)
     found = alias_generated(assemble(trace))
     metadata = {key: value for root in reversed(tree.roots) for key, value in root.metadata.items()}
     source = {"format": tool, "trace_id": tree.trace_id, "span_id": first.id, "metadata": metadata,
@@ -105,6 +108,7 @@ class _Replayer:
             stage: Stage | None = "rerank" if span.kind == "reranker" else None
             run.frame = Frame(self.log, "compressor" if stage else "retriever", span.name, span.query, stage,
                               self._frame_above(parent), parent, started=at, begun=at)
+            mark(run.frame, span.metadata)
             self._add(run.frame, span)
         elif span.kind == "evaluator":
             self._judging.add(run.id)
@@ -133,6 +137,10 @@ class _Replayer:
                 self.log.outputs.append(("chain", span.outputs))
             for inputs, documents in lists_of(self.log, run, span.outputs):
                 self._late("node", span, run, documents, at).inputs = as_passages(inputs)
+
+    def passages(self) -> Iterator[Passage]:
+        """All that stands in some list."""
+        return (passage for frame, _ in self._frames for passage in frame.passages)
 
     def span_of(self, step: Step) -> str | None:
         """The span that made the step's list, known by when it began; by its name and query where several did."""
