@@ -13,7 +13,6 @@ from ragkit.cli import common
 from ragkit.errors import DataError
 
 if TYPE_CHECKING:
-    from ragkit.comparison.compare import Comparison
     from ragkit.comparison.sides import Side
     from ragkit.evaluation.result import Evaluation
 
@@ -23,7 +22,7 @@ _TIES = ("id", "rank")
 def compare(
     variants: Annotated[list[Path], typer.Argument(
         metavar="RUN_DIR...", help="Run folders; or the folder of an experiment; with --qrels: run files.")],
-    qrels: Annotated[Path | None, typer.Option("--qrels", help="Labels of run files, as TREC or BEIR have them.")] = None,
+    qrels: Annotated[Path | None, typer.Option("--qrels", help="Labels of run files (TREC, BEIR or JSON).")] = None,
     baseline: Annotated[str | None, typer.Option("--baseline", help="The variant that the others are held against; by "
                                                  "default the first.")] = None,
     metrics: common.Metrics = None,
@@ -74,9 +73,11 @@ def _of_files(qrels: Path, runs: Sequence[Path], metrics: list[str] | None, rule
     return sides_of_runs(qrels, runs, metrics, level=level, rules=RunRules(ties=ties), dataset=dataset)  # type: ignore[arg-type]
 
 
-def write_comparison(done: Sequence[Evaluation], folders: Sequence[Path], out: Path, seed: int) -> Comparison | None:
-    """The comparison of an experiment's variants, written beside their folders; None where they cannot be compared,
-    which is told."""
+def write_comparison(done: Sequence[Evaluation], folders: Sequence[Path], out: Path, seed: int) -> list[str] | None:
+    """Compare an experiment's variants and write it beside their folders: what it concludes, and where it stands.
+
+    None where they cannot be compared, which is told.
+    """
     from ragkit.comparison.compare import compare_sides
     from ragkit.comparison.sides import side_of_evaluation
 
@@ -88,4 +89,4 @@ def write_comparison(done: Sequence[Evaluation], folders: Sequence[Path], out: P
         common.complain(f"no comparison of the variants: {error}")
         return None
     made.save(out)
-    return made
+    return [*made.data["conclusion"], f"Comparison: {out / 'comparison.md'}"]
