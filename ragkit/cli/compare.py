@@ -13,6 +13,7 @@ from ragkit.cli import common
 from ragkit.errors import DataError
 
 if TYPE_CHECKING:
+    from ragkit.cli.experiment import ExperimentRun
     from ragkit.comparison.sides import Side
     from ragkit.evaluation.result import Evaluation
 
@@ -73,20 +74,31 @@ def _of_files(qrels: Path, runs: Sequence[Path], metrics: list[str] | None, rule
     return sides_of_runs(qrels, runs, metrics, level=level, rules=RunRules(ties=ties), dataset=dataset)  # type: ignore[arg-type]
 
 
-def write_comparison(done: Sequence[Evaluation], folders: Sequence[Path], out: Path, seed: int) -> list[str] | None:
-    """Compare an experiment's variants and write it beside their folders: what it concludes, and where it stands.
+def write_comparison(opened: ExperimentRun, done: Sequence[Evaluation]) -> list[str]:
+    """Compare the finished variants of an experiment and write that beside their folders: what it concludes, and where
+    it stands.
 
-    None where they cannot be compared, which is told.
+    Variants that were not run now count as their folders have them. Nothing where fewer than two are finished, or
+    where they cannot be compared, which is told.
     """
     from ragkit.comparison.compare import compare_sides
-    from ragkit.comparison.sides import side_of_evaluation
+    from ragkit.comparison.sides import side_of_evaluation, side_of_folder
 
-    sides = [side_of_evaluation(evaluation.plan.variant, evaluation, folder)
-             for evaluation, folder in zip(done, folders, strict=True)]
+    now = {evaluation.plan.variant: evaluation for evaluation in done}
+    finished = [variant for variant in opened.variants() if variant.name in now or _is_finished(variant.out)]
+    if len(finished) < 2:
+        return []
     try:
-        made = compare_sides(sides, seed=seed)
+        made = compare_sides([side_of_evaluation(variant.name, now[variant.name], variant.out) if variant.name in now
+                              else side_of_folder(variant.out) for variant in finished], seed=opened.experiment.seed)
     except DataError as error:
         common.complain(f"no comparison of the variants: {error}")
-        return None
-    made.save(out)
-    return [*made.data["conclusion"], f"Comparison: {out / 'comparison.md'}"]
+        return []
+    made.save(opened.out)
+    return [*made.data["conclusion"], f"Comparison: {opened.out / 'comparison.md'}"]
+
+
+def _is_finished(folder: Path) -> bool:
+    from ragkit.evaluation.runfolder import COMPLETE, read_run
+
+    return (folder / "run.json").exists() and read_run(folder).get("state") == COMPLETE

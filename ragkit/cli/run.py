@@ -81,13 +81,9 @@ def run(
     done = _on_one_pool(done, variants, not no_text)
     if only is not None:
         _tell_older_pools(done[0], [variant for variant in opened.variants() if variant.name != only])
-    concluded = None
-    if len(done) > 1:
-        from ragkit.cli.compare import write_comparison
+    from ragkit.cli.compare import write_comparison
 
-        folders = [variant.out for variant in variants]
-        concluded = write_comparison(done, folders, opened.out, opened.experiment.seed)
-    _finish(done, variants, as_json, concluded)
+    _finish(done, variants, as_json, write_comparison(opened, done))
 
 
 def _on_one_pool(done: list[Evaluation], variants: list[Variant], include_text: bool) -> list[Evaluation]:
@@ -134,7 +130,7 @@ def _run_one(opened: ExperimentRun, variant: Variant, metrics: list[str] | None,
                                    on_judged=judged, **options))
 
 
-def _finish(done: list[Evaluation], variants: list[Variant], as_json: bool, concluded: list[str] | None) -> None:
+def _finish(done: list[Evaluation], variants: list[Variant], as_json: bool, concluded: list[str]) -> None:
     if len(done) == 1:
         common.finish(done[0], as_json, variants[0].out / "report.html")
         return
@@ -152,7 +148,7 @@ def _finish(done: list[Evaluation], variants: list[Variant], as_json: bool, conc
         for evaluation, variant in zip(done, variants, strict=True):
             common.say(f"{variant.name}: {evaluation.data.fix_first}")
             common.say(f"Report: {variant.out / 'report.html'}")
-        for sentence in concluded or ():
+        for sentence in concluded:
             common.say(sentence)
     for evaluation, variant in zip(done, variants, strict=True):
         stopped = common.missing_judgements(evaluation)
