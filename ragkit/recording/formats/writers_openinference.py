@@ -1,6 +1,6 @@
 """Trajectories -> OpenInference spans, as `ReadableSpan.to_json` writes them: one JSON object a span.
 
-A trajectory is a trace: a CHAIN, a RETRIEVER or RERANKER for each list, an LLM for what was written from the context.
+A trajectory is a trace: a CHAIN, a RETRIEVER or RERANKER for each list, and an LLM where its context or usage is known.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def openinference_spans(trajectories: Iterable[Trajectory], variant: str, starte
     >>> step = Step(0, (Retrieval("retrieve", "Who?", (Passage("d1", "Ann"),)),))
     >>> [(one["name"], one["attributes"]["openinference.span.kind"])
     ...  for one in openinference_spans([Trajectory("q", "Who?", (step,), answer="Ann")], "base", 0.0)]
-    [('base', 'CHAIN'), ('retrieve', 'RETRIEVER'), ('generate', 'LLM')]
+    [('base', 'CHAIN'), ('retrieve', 'RETRIEVER')]
     """
     clock = started
     for trajectory in trajectories:

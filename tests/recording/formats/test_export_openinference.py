@@ -1,4 +1,4 @@
-"""Trajectories written as OpenInference spans and read again: what they hold stays, and the names are the standard's."""
+"""Trajectories written as OpenInference spans and read again: what they hold stays; names are the standard's."""
 
 from __future__ import annotations
 
