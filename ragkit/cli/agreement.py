@@ -12,6 +12,7 @@ import typer
 from ragkit.cli import common
 from ragkit.cli.score import columns
 from ragkit.errors import DataError, MissingPackageError
+from ragkit.report.numbers import counted
 
 if TYPE_CHECKING:
     from ragkit.judge.agreement import Comparison, Rules
@@ -117,7 +118,8 @@ def agreement(
         common.say(f"\nThreshold: {calibrate} (use it with ragkit score --threshold {calibrate})")
     failed = sum(reason.startswith("failed") for one in judges for reason in one.reasons.values())
     if failed:
-        common.complain(f"{failed} rows were not judged; the same command asks them again")
+        which = ("was", "it") if failed == 1 else ("were", "them")
+        common.complain(f"{counted(failed, 'row')} {which[0]} not judged; the same command asks {which[1]} again")
         raise typer.Exit(common.PARTIAL)
 
 
@@ -143,7 +145,7 @@ def _asked(rows: Labelled, judge: str | None, url: str | None, metric: str, sett
 def _plan(rows: Labelled, judge: str | None, url: str | None, metric: str | None, settings: JudgeSettings) -> str:
     """What a judge would be asked, in one line. The store is only read."""
     if judge in {None, OFFLINE} and url is None:
-        return f"{rows.name}: {len(rows.rows)} rows; no judge is asked"
+        return f"{rows.name}: {counted(len(rows.rows), 'row')}; no judge is asked"
     from ragkit.evaluation.evaluate import run_async
     from ragkit.judge.open import judge_at
     from ragkit.judge.planning import planning_gateway
@@ -155,8 +157,8 @@ def _plan(rows: Labelled, judge: str | None, url: str | None, metric: str | None
         with (await judge_at(judge, url, replace(settings, store=None)) as gateway,
               planning_gateway(gateway, settings.store) as planner):
             missing, work = missing_judgements(planner, rows, name)
-            told = (f"{rows.name}: {len(rows.rows)} rows; {name} by {gateway.name}: {missing} of {work} judgements to "
-                    "ask, the others are stored or need none")
+            told = (f"{rows.name}: {counted(len(rows.rows), 'row')}; {name} by {gateway.name}: {missing} of {work} "
+                    "judgements to ask, the others are stored or need none")
             try:
                 await judge_ratings(planner, rows, name)
             except MissingPackageError:  # without ragas nobody knows its prompts
@@ -165,8 +167,8 @@ def _plan(rows: Labelled, judge: str | None, url: str | None, metric: str | None
             tokens_in, tokens_out = (round(sum(getattr(one, side) for one in asks))
                                      for side in ("tokens_in", "tokens_out"))
             cost = None if gateway.account.price is None else gateway.account.cost(tokens_in, tokens_out)
-            return (f"{told}: {sum(one.calls for one in asks):,.0f} calls, {tokens_in:,} tokens in, {tokens_out:,} "
-                    f"out, {common.cost(cost)}")
+            return (f"{told}: {counted(sum(one.calls for one in asks), 'call')}, {tokens_in:,} tokens in, "
+                    f"{tokens_out:,} out, {common.cost(cost)}")
 
     return run_async(count())
 

@@ -163,10 +163,16 @@ def finish(evaluation: Evaluation, as_json: bool, page: Path | None) -> None:
         complain(stopped)
         raise typer.Exit(PARTIAL)
     if evaluation.partial:
-        first = evaluation.data.failures[0]
-        complain(f"{len(evaluation.data.failures)} failures, first: question {first[0]}, {first[1]}: {first[2]}"
-                 + (f"; see {page}" if page else ""))
+        complain(first_failure(evaluation) + (f"; see {page}" if page else ""))
         raise typer.Exit(PARTIAL)
+
+
+def first_failure(evaluation: Evaluation) -> str:
+    """How many judgements and answers failed, and the first of them with its reason."""
+    from ragkit.report.numbers import counted
+
+    question, what, why = evaluation.data.failures[0]
+    return f"{counted(len(evaluation.data.failures), 'failure')}, first: question {question}, {what}: {why}"
 
 
 def columns_of(rows: Sequence[Sequence[object]], words: int = 1) -> list[str]:
@@ -192,16 +198,21 @@ def missing_judgements(evaluation: Evaluation) -> str | None:
 
 def say_spent(all_ledgers: Sequence[Mapping[str, Any]]) -> None:
     """What judging cost: now, and in all runs on the same store. An empty ledger is of a run that nobody judged."""
+    from ragkit.report.numbers import counted
+
     ledgers = [ledger for ledger in all_ledgers if ledger]
     if not ledgers:
         return
     now = {name: sum(ledger[name] for ledger in ledgers) for name in ("calls", "stored", "pooled")}
     costs = [ledger["cost"] for ledger in ledgers if ledger["calls"]]
-    say(f"Judge: {now['calls']:,} calls, {now['stored']:,} answers from the store, {now['pooled']:,} shared, "
+    say(f"Judge: {counted(now['calls'], 'call')}, {counted(now['stored'], 'answer')} from the store, "
+        f"{now['pooled']:,} shared, "
         + cost(None if None in costs else sum(costs)))
     past = ledgers[-1]["all_runs"]
     if past["calls"] > now["calls"]:
-        say(f"All runs on this store: {past['calls']:,} calls, {cost(past['cost'])}")
+        part = past["unpriced_calls"] and past["unpriced_calls"] < past["calls"]
+        say(f"All runs on this store: {counted(past['calls'], 'call')}, {cost(past['cost'])}"
+            + (f" ({past['unpriced_calls']:,} of them without a price)" if part else ""))
 
 
 def cost(amount: float | None, most: str = "") -> str:

@@ -12,6 +12,7 @@ import typer
 
 from ragkit.cli import common
 from ragkit.errors import RagkitError
+from ragkit.report.numbers import counted
 
 if TYPE_CHECKING:
     from ragkit.evaluation.units import Projection
@@ -95,7 +96,7 @@ def _app(call: str, args: str | None, dataset: str | None, n: int, seed: int) ->
     data = load_dataset(Path(dataset) if dataset else sample_folder()).limit(n, seed)
     trajectories = run_async(record(App(load_app(call, given)), data.questions, RecordSettings(concurrency=1)))
     projection = project(data, trajectories)
-    common.say(f"app {call}: {len(trajectories)} questions of {data.name}")
+    common.say(f"app {call}: {counted(len(trajectories), 'question')} of {data.name}")
     for trajectory in trajectories:
         _trajectory(trajectory, projection)
     return all(trajectory.error is None for trajectory in trajectories)
@@ -110,8 +111,8 @@ def _trajectory(trajectory: Trajectory, projection: Projection) -> None:
         for retrieval in step.retrievals:
             scored = sum(passage.score is not None for passage in retrieval.passages)
             names = set(projection.names(trajectory.question_id, retrieval.passages))
-            say(f"    {retrieval.stage} {retrieval.name}: {len(retrieval.passages)} passages, {scored} with a score "
-                f"({retrieval.score_kind}), {len(gold & names)} of {len(gold)} gold ids matched"
+            say(f"    {retrieval.stage} {retrieval.name}: {counted(len(retrieval.passages), 'passage')}, "
+                f"{scored} with a score ({retrieval.score_kind}), {len(gold & names)} of {len(gold)} gold ids matched"
                 + (f", error: {retrieval.error}" if retrieval.error else ""))
     if not trajectory.steps:
         say("  no step was seen: is the search a plain function? Then decorate it with @recorder.retriever()")
@@ -119,7 +120,8 @@ def _trajectory(trajectory: Trajectory, projection: Projection) -> None:
         say("  context: not found; trace.context(passages) in the app names it")
     else:
         order = "a ranking" if trajectory.context.ranked else "a set without order"
-        say(f"  context: {len(trajectory.context.passages)} passages, {order}, source {trajectory.context.source}")
+        say(f"  context: {counted(len(trajectory.context.passages), 'passage')}, {order}, "
+            f"source {trajectory.context.source}")
     say(f"  answer: {trajectory.answer!r}" if trajectory.error is None else f"  error: {trajectory.error}")
     usage = ", ".join(f"{name} {value:g}" for name, value in trajectory.usage.items()) or "no tokens seen"
     say(f"  {trajectory.ms or 0:.0f} ms, {usage}")
@@ -140,7 +142,7 @@ def _judge(judge: str | None, url: str | None, settings: JudgeSettings) -> None:
     text, ledger = run_async(ask())
     tokens = ledger["tokens"]
     common.say(f"judge {ledger['judge']} at {ledger['endpoint']}: {' '.join(text.split())[:200]}")
-    common.say(f"  {ledger['calls']} calls, {tokens['input']} tokens in, {tokens['output']} out, "
+    common.say(f"  {counted(ledger['calls'], 'call')}, {tokens['input']} tokens in, {tokens['output']} out, "
                f"{common.cost(ledger['cost'])}")
     if ledger["dropped_parameters"]:
         common.say(f"  refused by the model, so no longer sent: {', '.join(ledger['dropped_parameters'])}")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ragkit.cli import common
+from ragkit.report.numbers import counted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look after judgement files.")
 Where = Annotated[Path, typer.Argument(metavar="STORE", help="A judgement file, or a run folder that was judged.")]
@@ -30,13 +31,14 @@ def stats(
     heads = ("judge", "metric", "judgements", "calls", "tokens in", "tokens out", "failures")
     rows = [(e["judge"], e["metric"], e["judgements"], e["calls"], e["tokens"]["input"], e["tokens"]["output"],
              e["failures"]) for e in found["content"]]
-    common.say(f"{found['file']}: {found['bytes'] / 1024:,.0f} KiB, judged {found['first']} to {found['last']}")
-    for line in common.columns_of([heads, *rows], words=2):
+    when = f"judged {found['first']} to {found['last']}" if rows else "nothing judged"
+    common.say(f"{found['file']}: {found['bytes'] / 1024:,.0f} KiB, {when}")
+    for line in common.columns_of([heads, *rows], words=2) if rows else ():
         common.say(line)
     spent = found["spent"]
+    unpriced = f" ({counted(spent['unpriced_calls'], 'request')} without a price)" if spent["unpriced_calls"] else ""
     common.say(f"all runs: {spent['runs']}, requests {spent['calls']:,}, tokens {spent['tokens']['input']:,} in, "
-               f"{spent['tokens']['output']:,} out, {common.cost(spent['cost'])}"
-               + (f" ({spent['unpriced_calls']} requests without a price)" if spent["unpriced_calls"] else ""))
+               f"{spent['tokens']['output']:,} out, {common.cost(spent['cost'])}{unpriced}")
 
 
 @app.command("merge")
@@ -76,9 +78,9 @@ def export(
     if out is not None:
         rows = list(records(path, calls))
         write_jsonl(out, rows)
-        common.say(f"{out}: {len(rows)} records")
+        common.say(f"{out}: {counted(len(rows), 'record')}")
     if qrels is not None:
         from ragkit.judge.qrels import write_qrels
 
         done = write_qrels(path, qrels, judge)
-        common.say(f"{qrels}: {done.grades} grades of {done.questions} questions by {done.judge}")
+        common.say(f"{qrels}: {counted(done.grades, 'grade')} of {counted(done.questions, 'question')} by {done.judge}")

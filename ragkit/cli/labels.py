@@ -9,6 +9,7 @@ import typer
 
 from ragkit.cli import common
 from ragkit.cli.score import columns
+from ragkit.report.numbers import counted
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
                   help="Gold labels of a data set, and people's labels of a run's answers.")
@@ -79,12 +80,12 @@ def sample(
     else:
         drawn = sample_labels(past, metric, count, by, seed or 0)
         measured, labels = drawn.metric, drawn.labels
-        told = f"of {drawn.pool} questions, low scores of {drawn.drawn_by.name} on purpose among them"
+        told = f"of {counted(drawn.pool, 'question')}, low scores of {drawn.drawn_by.name} on purpose among them"
     path = out or Path(f"labels-{measured.name}.csv")
     if path.exists():
         raise DataError(f"{path}: exists, and may hold labels; name another --out")
     write_sheet(path, labels, how_to_label(measured))
-    common.say(f"{path}: {len(labels)} answers to label ({told})")
+    common.say(f"{path}: {counted(len(labels), 'answer')} to label ({told})")
     common.say(f"Column label: {how_to_label(measured)}. Leave it empty where you cannot tell.")
     common.say(f"Then: ragkit labels import {path} {run_folder}")
 

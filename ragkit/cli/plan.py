@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ragkit.cli import common
-from ragkit.report.numbers import money
+from ragkit.report.numbers import counted, money
 
 if TYPE_CHECKING:
     from ragkit.evaluation.plan import Bridge, MetricPlan, RunPlan
@@ -29,8 +29,9 @@ def print_plans(plans: Sequence[RunPlan], as_json: bool) -> None:
         each = [plan.cost(plan.total.tokens_in, plan.total.tokens_out) for plan in judged]
         cost = common.cost(None if None in each else sum(one or 0.0 for one in each))
         calls = sum(plan.total.calls for plan in judged)
-        common.say(f"all variants: {'at most ' if any(p.upper_bound for p in judged) else ''}{calls:,.0f} judge calls, "
-                   f"{cost}; what they share is asked once, since they have one store")
+        bound = any(plan.upper_bound for plan in judged)
+        common.say(f"all variants: {'at most ' if bound else ''}{calls:,.0f} judge calls, {cost}; what they share is "
+                   f"{'asked' if bound else 'counted'} once, since they have one store")
 
 
 def _print(plan: RunPlan, named: bool) -> None:
@@ -60,8 +61,9 @@ def _print(plan: RunPlan, named: bool) -> None:
 
 def _bridge(plan: RunPlan, bridge: Bridge) -> str:
     cost = common.cost(plan.cost(bridge.tokens_in, bridge.tokens_out))
-    return (f"of these first, as a bridge to the earlier judge: {bridge.questions} of {bridge.judged} questions, "
-            f"{bridge.calls:,.0f} calls, {bridge.tokens_in:,.0f} tokens in, {bridge.tokens_out:,.0f} out, {cost}")
+    return (f"of these first, as a bridge to the earlier judge: {bridge.questions} of "
+            f"{counted(bridge.judged, 'question')}, {counted(bridge.calls, 'call')}, "
+            f"{bridge.tokens_in:,.0f} tokens in, {bridge.tokens_out:,.0f} out, {cost}")
 
 
 def _row(name: str, one: MetricPlan, plan: RunPlan) -> tuple[object, ...]:

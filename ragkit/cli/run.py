@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ragkit.cli.experiment import ExperimentRun, Variant
     from ragkit.evaluation.plan import RunPlan
     from ragkit.evaluation.result import Evaluation
+    from ragkit.judge.gateway import Reply
 
 
 def run(
@@ -72,7 +73,8 @@ def run(
     if dry_run:
         from ragkit.cli.plan import print_plans
 
-        print_plans([_plan(opened, *one) for one in work], as_json)
+        made: dict[str, Reply] = {}
+        print_plans([_plan(opened, *one, made) for one in work], as_json)
         return
     from ragkit.pipeline.build import PartCache
 
@@ -151,16 +153,19 @@ def _finish(done: list[Evaluation], variants: list[Variant], as_json: bool, conc
         for sentence in concluded:
             common.say(sentence)
     for evaluation, variant in zip(done, variants, strict=True):
-        stopped = common.missing_judgements(evaluation)
-        if stopped:
-            common.complain(f"{variant.name}: {stopped}")
+        why = common.missing_judgements(evaluation)
+        if why is None and evaluation.partial and evaluation.data.failures:
+            why = common.first_failure(evaluation)
+        if why:
+            common.complain(f"{variant.name}: {why}")
     partial = [variant.name for evaluation, variant in zip(done, variants, strict=True) if evaluation.partial]
     if partial:
         common.complain(f"failed in part: {', '.join(partial)}; the reports say where, the same command asks again")
         raise typer.Exit(common.PARTIAL)
 
 
-def _plan(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, keywords: dict[str, object]) -> RunPlan:
+def _plan(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, keywords: dict[str, object],
+          made: dict[str, Reply]) -> RunPlan:
     from ragkit.evaluation.evaluate import run_async
     from ragkit.evaluation.plan import plan_run
     from ragkit.evaluation.standins import Shape
@@ -173,6 +178,6 @@ def _plan(opened: ExperimentRun, variant: Variant, metrics: list[str] | None, ke
         deep = lists == 2 or found.reranker is not None  # else one list of k is all that is retrieved
         shape = Shape(found.k, 1 if found.agent.kind == "none" else found.agent.max_steps, found.context_k,
                       found.chunking.size, known=True, beneath=lists * max(found.candidates, found.k) if deep else 0)
-    plan = run_async(plan_run(opened.source, shape, metrics=metrics, out=variant.out, **options))
+    plan = run_async(plan_run(opened.source, shape, metrics=metrics, out=variant.out, made=made, **options))
     documents = {"documents to index": len(opened.data.corpus or {})} if found is not None else {}
     return replace(plan, counts={**plan.counts, **documents})

@@ -16,6 +16,7 @@ from ragkit.evaluation.result import Evaluation
 from ragkit.evaluation.runfolder import RunFolder, read_run
 from ragkit.records.files import read_object, write_json
 from ragkit.records.human_labels import HumanLabel, merged, read_human_labels, write_human_labels
+from ragkit.report.numbers import counted
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,10 @@ class Imported:
 
     def line(self, changed: int) -> str:
         """The same in words."""
-        left = f", {self.empty} rows were left empty" if self.empty else ""
-        left += f", {changed} changed rows were left out" if changed else ""
+        left = f", {counted(self.empty, 'row')} left empty" if self.empty else ""
+        left += f", {counted(changed, 'changed row')} left out" if changed else ""
         old = f", {self.replaced} in the place of earlier ones" if self.replaced else ""
-        return f"{self.path}: {self.given} labels came{old}{left}; {self.in_all} rows in all"
+        return f"{self.path}: {counted(self.given, 'label')} came{old}{left}; {counted(self.in_all, 'row')} in all"
 
 
 def in_a_file(path: Path, labels: Sequence[HumanLabel], annotator: str | None = None) -> Imported:
@@ -73,9 +74,10 @@ def _set_right(past: PastRun, labels: Sequence[HumanLabel]) -> list[HumanLabel]:
     trajectories = {trajectory.key: trajectory for trajectory in scoring.trajectories}
     strange = [label for label in labels if label.row not in places]
     if strange:
-        raise DataError(f"{past.folder.path}: {len(strange)} of {len(labels)} rows are of no answer of this run (the "
-                        f"first is of question {strange[0].question_id!r}); expected the run that the sheet was drawn "
-                        "from, with the answers that it had")
+        raise DataError(f"{past.folder.path}: {len(strange)} of {counted(len(labels), 'row')} "
+                        f"{'is' if len(strange) == 1 else 'are'} of no answer of this run (the first is of question "
+                        f"{strange[0].question_id!r}); expected the run that the sheet was drawn from, "
+                        "with the answers that it had")
     made = []
     for label in labels:
         question_id, repeat = places[label.row]

@@ -25,6 +25,7 @@ from ragkit.metrics.registry import Metric, parse
 from ragkit.metrics.resampling import Resampling
 from ragkit.records.human_labels import HumanLabel, content_code, read_human_labels
 from ragkit.records.trajectory import Trajectory
+from ragkit.report.numbers import counted
 
 DIFFERENCES = (0.1, 0.05, 0.02)  # of a mean with the range 0 to 1, for which the labels still needed are told
 _FEW = 20
@@ -120,7 +121,8 @@ def matched(scores: Mapping[Key, float | None], labels: Sequence[HumanLabel], co
             pairs[key[0]].append((values[key], label.value, weights.get(label.key), label.stratum))
     labelled = {question: Labelled(fmean(p[0] for p in own), fmean(p[1] for p in own), own[0][2], own[0][3])
                 for question, own in pairs.items()}
-    notes = tuple(f"{count} of {len(labels)} labels were {why}" for why, count in left.most_common())
+    notes = tuple(f"{count} of {counted(len(labels), 'label')} {'was' if count == 1 else 'were'} {why}"
+                  for why, count in left.most_common())
     return Matched({question: fmean(own) for question, own in questions.items()}, labelled,
                    len(values) == len(questions), notes)
 
@@ -145,7 +147,7 @@ def _entry(metric: Metric, found: Matched, seed: int) -> dict[str, Any]:
     made = corrected_mean(found.judged, found.labelled, metric.definition.range, finite=found.finite)
     warnings = [text for text in (made.warning, made.reason) if text]
     if made.mean is not None and made.n_labels < _FEW:
-        warnings.append(f"only {made.n_labels} labels: the interval holds, and it is wide")
+        warnings.append(f"only {counted(made.n_labels, 'label')}: the interval holds, and it is wide")
     return {
         "mean": made.mean, "low": made.low, "high": made.high, "raw": made.raw, "bias": made.bias, "trust": made.trust,
         "n_labels": made.n_labels, "n_questions": made.n_questions, "weighted": made.weighted,

@@ -20,6 +20,7 @@ from ragkit.records.cells import neutral, plain
 from ragkit.records.files import write_text
 from ragkit.records.human_labels import USUAL_METRIC, HumanLabel, content_code
 from ragkit.records.readers.tables import read_csv
+from ragkit.report.numbers import counted
 
 _SHOWN = 10
 LONGEST_CELL = 30_000  # spreadsheets cut at 32,767 characters, silently
@@ -88,9 +89,10 @@ def checked_sheet(path: str | Path, skip_changed: bool = False) -> tuple[list[Hu
     lines = [line for line, _ in sheet.changed]
     if lines and not skip_changed:
         more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-        raise DataError(f"{path}: the texts of {len(lines)} rows are not what was written (lines "
-                        f"{', '.join(lines[:_SHOWN])}{more}: {sheet.changed[0][1]}); a label belongs to the text that "
-                        "it was given on: restore them, or leave these rows out with --skip-changed")
+        raise DataError(f"{path}: the texts of {counted(len(lines), 'row')} are not what was written "
+                        f"({'line' if len(lines) == 1 else 'lines'} {', '.join(lines[:_SHOWN])}{more}: "
+                        f"{sheet.changed[0][1]}); a label belongs to the text that it was given on: restore it, or "
+                        "leave what was changed out with --skip-changed")
     kept = [label for label, line in zip(sheet.labels, sheet.lines, strict=True) if line not in set(lines)]
     return kept, len(lines)
 

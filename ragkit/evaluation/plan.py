@@ -25,7 +25,7 @@ from ragkit.evaluation.session import Session
 from ragkit.evaluation.standins import Shape, stand_in_trajectories
 from ragkit.evaluation.units import project
 from ragkit.judge.estimate import estimate
-from ragkit.judge.gateway import Gateway
+from ragkit.judge.gateway import Gateway, Reply
 from ragkit.judge.judging import judge_work
 from ragkit.judge.open import PastJudge, judge_at
 from ragkit.judge.planning import BYTES_PER_TOKEN, Asks, PlanningGateway, planning_gateway
@@ -33,7 +33,7 @@ from ragkit.judge.samples import JudgeSample
 from ragkit.judge.verdicts import JudgementBook, judgeable
 from ragkit.metrics.registry import Metric
 from ragkit.records.trajectory import Trajectory
-from ragkit.report.numbers import money
+from ragkit.report.numbers import counted, money
 
 SCHEMA = "ragkit.plan/1"
 COUNTED = "tokens: of the prompts that would be sent, "
@@ -123,11 +123,12 @@ async def plan_scoring(trajectories: str | Path | Sequence[Trajectory], dataset:
 
 
 async def plan_run(dataset: Any, shape: Shape, *, metrics: str | Sequence[str] | None = None, judge: Any = None,
-                   out: str | Path | None = None, **options: Any) -> RunPlan:
+                   out: str | Path | None = None, made: dict[str, Reply] | None = None, **options: Any) -> RunPlan:
     """What `aevaluate` with these arguments would ask of app and judge.
 
     What `out` holds already is counted exactly; what the app will find is not known, so trajectories of `shape` with
-    passages that nobody shares stand in for it: an upper bound, unless the app finds more than that.
+    passages that nobody shares stand in for it: an upper bound, unless the app finds more than that. The plans of
+    variants that have one store have `made` in common: a dict, empty at first, by which they know what they share.
     """
     chosen = options_of(options)
     session = Session.for_app(None, dataset, out, chosen)
@@ -136,11 +137,11 @@ async def plan_run(dataset: Any, shape: Shape, *, metrics: str | Sequence[str] |
     done = recorded_before(session.folder.trajectories if session.folder is not None else None, asked.questions)
     missing = [(question, repeat) for question in asked.questions for repeat in range(chosen.repeats)
                if (question.id, repeat) not in done]
-    made, times = stand_in_trajectories(missing, shape, session.data)
+    unknown, times = stand_in_trajectories(missing, shape, session.data)
     counts = {"questions": len(asked.questions), "app calls": len(missing), "recorded": len(done)}
-    planner = _Planner(session, plan, judge)
-    found = await planner.run(counts, [(list(done.values()), 1.0), (made, times)])
-    if not made or not found.metrics:
+    planner = _Planner(session, plan, judge, made)
+    found = await planner.run(counts, [(list(done.values()), 1.0), (unknown, times)])
+    if not unknown or not found.metrics:
         return found
     return replace(found, upper_bound=True, notes=(*found.notes, shape.note))
 
@@ -148,8 +149,8 @@ async def plan_run(dataset: Any, shape: Shape, *, metrics: str | Sequence[str] |
 class _Planner:
     """Plans one run: opens the judge without asking it, and adds up what each part of the trajectories takes."""
 
-    def __init__(self, session: Session, plan: Plan, judge: Any) -> None:
-        self.session, self.plan, self.judge = session, plan, judge
+    def __init__(self, session: Session, plan: Plan, judge: Any, made: dict[str, Reply] | None = None) -> None:
+        self.session, self.plan, self.judge, self.made = session, plan, judge, made
         self.found: dict[str, MetricPlan] = {}
         self.bridge: Bridge | None = None
         self.notes: list[str] = []
@@ -163,11 +164,12 @@ class _Planner:
         store = settings.store or (self.session.folder.store if self.session.folder is not None else None)
         with await self._opened() as gateway:
             earlier = self.session.earlier_judge(gateway)
-            for trajectories, times in parts:
+            for place, (trajectories, times) in enumerate(parts):
                 if not trajectories:
                     continue
                 scoring = self._scoring(trajectories)
-                with planning_gateway(gateway, store) as planner:
+                shared = self.made if place == 0 else None  # what stands in for the unknown is shared by nobody
+                with planning_gateway(gateway, store, shared) as planner:
                     await self._add(planner, scoring, times)
                 if earlier is not None and self.bridge is None:  # what was judged before comes first
                     with planning_gateway(gateway, store) as planner:
@@ -253,10 +255,10 @@ def _limits(plan: RunPlan, max_calls: int | None, budget: float | None, frozen: 
     """What the limits would make of it."""
     need, notes = plan.total, []
     if frozen and need.calls:
-        notes.append(f"--frozen allows no call: what needs one of {need.calls:,.0f} calls would be missing")
+        notes.append(f"--frozen allows no call: what needs one of {counted(need.calls, 'call')} would be missing")
     if max_calls is not None and need.calls > max_calls:
-        notes.append(f"--max-calls {max_calls} is less than the {need.calls:,.0f} calls needed: the run would stop "
-                     "there")
+        notes.append(f"--max-calls {max_calls} is less than the {counted(need.calls, 'call')} needed: the run would "
+                     "stop there")
     expected = plan.cost(need.tokens_in, need.tokens_out)
     if budget is not None and expected is not None and expected > budget:
         notes.append(f"--budget {budget:g} is less than the {money(expected, '')} expected: the run would stop there")

@@ -17,6 +17,7 @@ from ragkit.judge.relevance import RELEVANT, STOPPED, Asked, Pool, judge_relevan
 from ragkit.metrics.agreement import cohen_kappa
 from ragkit.records.questions import Dataset, text_id
 from ragkit.records.trajectory import Passage, Retrieval
+from ragkit.report.numbers import counted
 
 if TYPE_CHECKING:
     from ragkit.judge.gateway import Gateway
@@ -199,16 +200,16 @@ def judged_notes(labels: JudgedLabels) -> list[str]:
              f"statements of the reference answers that the passages carry. Pool {entry['fingerprint']}: compare runs "
              "on the same pool only (ragkit report scores a run again on what its store holds by now)"]
     reasons = Counter(reason for pool in pools for reason in unjudged(pool).values())
-    notes += [f"{count} pairs were not judged: {reason}" for reason, count in reasons.most_common(3)]
+    notes += [f"{counted(count, 'pair')} not judged: {reason}" for reason, count in reasons.most_common(3)]
     bare = [pool.asked.id for pool in pools if not pool.asked.reference]
     if bare:
-        notes.append(f"{len(bare)} questions have no reference answer, so that nobody knows all that is relevant to "
-                     f"them: recall and the like are undefined there: {listed(bare)}")
+        notes.append(f"{counted(len(bare), 'question')} without a reference answer, so that nobody knows all that is "
+                     f"relevant there: recall and the like are undefined: {listed(bare)}")
     nothing = [pool.asked.id for pool in pools if pool.grades
                and all(grade.grade < labels.level for grade in pool.grades.values())]
     if nothing:
-        notes.append(f"{len(nothing)} questions have no passage of grade {labels.level:g} in the pool; they count with "
-                     "0, as questions whose answer was not found (declare those that have none as unanswerable): "
+        notes.append(f"{counted(len(nothing), 'question')} without a passage of grade {labels.level:g} in the pool: "
+                     "counted with 0, as an answer that was not found (declare what has none as unanswerable): "
                      + listed(nothing))
     return notes
 
@@ -218,7 +219,7 @@ def judged_failures(labels: JudgedLabels) -> list[tuple[str, str, str]]:
     found = []
     for pool in labels.pools:
         what = "relevance" if pool.asked.metric == "relevance" else "relevance to a step's query"
-        found += [(pool.asked.id, f"{what} of {count} passages", reason)
+        found += [(pool.asked.id, f"{what} of {counted(count, 'passage')}", reason)
                   for reason, count in Counter(unjudged(pool).values()).items()]
     return found
 

@@ -94,8 +94,8 @@ class Asker:
             if "{" not in reply.text and is_judge_refusal(reply.text):
                 raise CallError("the judge refused", reply.text, "refused by the judge")
             if asked_again >= self.settings.reasks:
-                raise CallError(f"unusable reply, asked {asked_again + 1} times: {problem}", reply.text,
-                                "unusable reply")
+                times = f"{asked_again + 1} time{'s' if asked_again else ''}"
+                raise CallError(f"unusable reply, asked {times}: {problem}", reply.text, "unusable reply")
             asked_again += 1
             current = _again(replace(request, max_tokens=current.max_tokens), reply.text, problem)
 
@@ -127,7 +127,7 @@ class Asker:
                 if failed >= self.settings.attempts or 2 * timed_out >= max(2, self.settings.attempts):
                     kind: Failure = ("unreachable" if error.unreachable else "timed out" if error.timed_out
                                      else "server error")
-                    raise CallError(f"{error} ({failed} tries)", kind=kind) from error
+                    raise CallError(f"{error} ({failed} {'try' if failed == 1 else 'tries'})", kind=kind) from error
                 await pause(backoff(failed - 1, self.settings.backoff), self._is_stopped)
             except CallError as error:
                 if not (error.reason.startswith(TOO_LONG) and request.max_tokens > _SMALL_ROOM

@@ -66,8 +66,9 @@ class Allowance:
         Raises BudgetExceeded where a limit would be passed even if they all cost nothing more.
         """
         if self.max_calls is not None and self.calls >= self.max_calls:
-            raise BudgetExceeded(f"judge: the limit of {self.max_calls} calls is reached; all finished judgements are "
-                                 "kept, the same command goes on from here")
+            calls = f"{self.max_calls} call{'s' if self.max_calls != 1 else ''}"
+            raise BudgetExceeded(f"judge: the limit of {calls} is reached; all finished judgements are kept, "
+                                 "the same command goes on from here")
         if self.budget is not None:
             if self.spent + worst > self.budget:
                 raise BudgetExceeded(f"judge: the budget of {self.budget:g} is reached ({self.spent:.4f} spent, the "

@@ -46,15 +46,19 @@ class Asks:
 
 
 class PlanningGateway(Gateway):
-    """Takes the place of a judge's gateway: answers from the store, or makes a reply up and counts it as a call."""
+    """Takes the place of a judge's gateway: answers from the store, or makes a reply up and counts it as a call.
+
+    `made` holds the made-up replies by the call's key; planners of several runs on one store have it in common, so that
+    what they share is counted as shared.
+    """
 
     def __init__(self, backend: Backend, settings: JudgeSettings, fingerprint: str | None = None,
-                 measured: Mapping[str, float] | None = None) -> None:
+                 measured: Mapping[str, float] | None = None, made: dict[str, Reply] | None = None) -> None:
         super().__init__(backend, settings, fingerprint)
         self.measured = measured or {}  # metric -> mean tokens of its replies
         self._asks: dict[str, Asks] = defaultdict(Asks)
         self._sent: dict[str, float] = defaultdict(float)
-        self._made: dict[str, Reply] = {}
+        self._made = {} if made is None else made
         self._seen_bytes = self._seen_tokens = self._seen = 0
 
     async def complete(self, prompt: str, schema: Schema | None, *, metric: str = "other", replicate: int = 0,
@@ -115,7 +119,8 @@ class PlanningGateway(Gateway):
 
 
 @contextmanager
-def planning_gateway(judge: Gateway, store: Path | None) -> Iterator[PlanningGateway]:
+def planning_gateway(judge: Gateway, store: Path | None,
+                     made: dict[str, Reply] | None = None) -> Iterator[PlanningGateway]:
     """A planner in the place of an opened judge, on a copy of the store: whatever is written there is thrown away."""
     with tempfile.TemporaryDirectory(prefix="ragkit-plan-") as folder:
         copy, measured = Path(folder) / "judgements.sqlite", dict[str, float]()
@@ -128,7 +133,7 @@ def planning_gateway(judge: Gateway, store: Path | None) -> Iterator[PlanningGat
                 shutil.copytree(prompts, copy.parent / "prompts")
         settings = replace(judge.settings, store=copy, budget=None, max_calls=None, allowance=None, lost=None,
                            frozen=False)
-        planner = PlanningGateway(judge.backend, settings, judge.fingerprint, measured)
+        planner = PlanningGateway(judge.backend, settings, judge.fingerprint, measured, made)
         spec = settings.embeddings
         known = planner.store.note(f"embedding:{spec}") if isinstance(spec, str) else getattr(spec, "fingerprint", None)
         planner.settings = replace(settings, embeddings=_NoEmbedder(known or "not known"))

@@ -88,10 +88,10 @@ def _needed(found: Mapping[str, Mapping[str, Any]]) -> str:
     parts = []
     for size, entry in found.items():
         if entry.get("labels") is None:
-            parts.append(f"{size}: at least {numbers.count(entry.get('questions'))} questions")
+            parts.append(f"{size}: at least {numbers.counted(entry.get('questions'), 'question')}")
         else:
             more = entry.get("more")
-            parts.append(f"{size}: " + (f"{numbers.count(more)} more labels" if more else "enough labels"))
+            parts.append(f"{size}: " + (numbers.counted(more, 'more label') if more else "enough labels"))
     return "; ".join(parts)
 
 

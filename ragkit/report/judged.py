@@ -34,10 +34,11 @@ def facts(data: ReportData) -> list[tuple[str, str]]:
         weighted = agreement.get("kappa_weighted")
         shown = f"Cohen’s kappa {numbers.number(agreement['kappa'])} (relevant or not"
         shown += f"; grades, quadratic weights: {numbers.number(weighted)}" if weighted is not None else ""
-        both = [numbers.count(agreement[key]) for key in ("n", "agreed", "gold_relevant", "judged_relevant",
-                                                          "both_relevant")]
-        found.append(("agreement with the gold", f"{shown}) on {both[0]} passages: the same on {both[1]}; relevant by "
-                                                 f"the gold {both[2]}, by the judge {both[3]}, by both {both[4]}"))
+        agreed, gold, own, both = (numbers.count(agreement[key]) for key in
+                                   ("agreed", "gold_relevant", "judged_relevant", "both_relevant"))
+        found.append(("agreement with the gold", f"{shown}) on {numbers.counted(agreement['n'], 'passage')}: the same "
+                                                 f"on {agreed}; relevant by the gold {gold}, by the judge {own}, by "
+                                                 f"both {both}"))
     return found
 
 

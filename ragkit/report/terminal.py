@@ -61,14 +61,13 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
 def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console) -> None:
     """Print the means of several variants beside each other: a row a metric, a column a variant. Decides nothing.
 
-    A mean that does not rest on all questions has their number behind it.
+    Where not all of them rest on all questions, the number of scored ones stands behind each mean.
     """
     write = Writer(console.encoding)
     made = write.table("Metric", *(str(summary["variant"]) for summary in summaries))
-    parts = False
+    parts = any(entry["n_scored"] < entry["n_asked"] for summary in summaries for entry in summary["metrics"].values())
     for name in dict.fromkeys(name for summary in summaries for name in summary["metrics"]):
-        cells = [_mean_of_some(summary["metrics"].get(name, {})) for summary in summaries]
-        parts = parts or any(" (" in cell for cell in cells)
+        cells = (_mean(summary["metrics"].get(name, {}), parts) for summary in summaries)
         made.add_row(*map(write.safe, (name, *cells)))
     console.print(made, width=min(console.width, WIDTH))
     if parts:
@@ -76,11 +75,9 @@ def print_side_by_side(summaries: Sequence[Mapping[str, Any]], console: Console)
                                  "reports", "dim"), width=min(console.width, WIDTH))
 
 
-def _mean_of_some(entry: Mapping[str, Any]) -> str:
+def _mean(entry: Mapping[str, Any], counted: bool) -> str:
     mean = numbers.number(entry.get("mean"))
-    if mean == numbers.NONE or entry["n_scored"] == entry["n_asked"]:
-        return mean
-    return f"{mean} ({numbers.count(entry['n_scored'])})"
+    return f"{mean} ({numbers.count(entry['n_scored'])})" if counted and mean != numbers.NONE else mean
 
 
 class Writer:

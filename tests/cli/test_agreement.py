@@ -91,7 +91,7 @@ def test_what_a_judge_did_not_deliver_is_counted_and_asked_again(labels: Path) -
         done = command(*arguments)
         assert done.code == 3
         assert "rows compared      17 of 18 (1 failed: " in done.out
-        assert "1 rows were not judged" in done.err
+        assert "1 row was not judged; the same command asks it again" in done.err
         server.reply = lexical_judge
         assert "rows compared      18 of 18\n" in command(*arguments).out
 

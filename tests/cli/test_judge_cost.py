@@ -153,6 +153,33 @@ def test_a_plan_says_exactly_what_will_be_asked_once_trajectories_exist(folder: 
         assert "judge calls: 0, cost 0.00" in text and "price 1 in, 2 out" in text
 
 
+def test_a_plan_of_recorded_variants_counts_what_they_share_once(folder: Path) -> None:
+    command("run", "experiment.yaml")
+    with OpenAIServer() as server:
+        arguments = ("run", "experiment.yaml", "-m", "context_precision,answer_relevancy")
+        plans: Any = planned(server, *arguments)
+        assert plans[1]["metrics"]["context_precision"]["calls_shared"] >= 4
+        needed = sum(plan["total"]["calls"] for plan in plans)
+        assert f"all variants: {needed} judge calls, " in judged(server, *arguments, "--dry-run").out
+        judged(server, *arguments)
+        assert len(server.calls) == needed
+
+
+def test_variants_beside_each_other_tell_how_many_questions_and_why_one_failed(folder: Path) -> None:
+    with OpenAIServer() as server:
+        assert judged(server, "run", "experiment.yaml", "--max-calls", 9).code == 3
+        done = judged(server, "run", "experiment.yaml", "--frozen")
+    found = {name: summary(folder, name)["metrics"]["context_precision"] for name in ("two", "three")}
+    assert all(0 < entry["n_scored"] < 4 for entry in found.values())
+    line = next(line for line in done.out.splitlines() if "context_precision" in line and "id_" not in line)
+    assert line.split() == ["context_precision", *(part for entry in found.values() for part in (
+        f"{entry['mean']:.3f}", f"({entry['n_scored']})"))]
+    assert "(n): the mean of n scored questions" in done.out
+    lines = done.err.splitlines()
+    assert lines[0].startswith("ragkit: two: ") and lines[1].startswith("ragkit: three: ")
+    assert all("frozen: not in the store" in text for text in lines[:2]) and lines[2].startswith("ragkit: failed in")
+
+
 def embedder(request: Any) -> Any:
     """The lexical judge, which also answers the prompts that it does not know with what their schema asks for."""
     from ragkit.judge.planning import stand_in

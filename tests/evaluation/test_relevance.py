@@ -159,7 +159,7 @@ def test_a_pair_that_failed_is_no_zero() -> None:
         "failed: 1 of 3 passages not judged: " + str(first["mrr"]).partition("judged: ")[2], 1)
     assert made.summary["per_step"]["0"]["mrr"]["n_failed"] == 1
     assert made.partial
-    assert made.data.failures[0][:2] == ("q1", "relevance of 1 passages")
+    assert made.data.failures[0][:2] == ("q1", "relevance of 1 passage")
 
 
 def test_a_passage_without_a_text_cannot_be_judged() -> None:
@@ -193,7 +193,7 @@ def test_a_question_whose_answer_was_not_found_counts_with_zero() -> None:
     made, _ = judged([trajectory(MAKER, ("?", (DOGS,)), context=(DOGS,)), trajectory(BARE, context=())])
     assert [values(made, "q1")[name] for name in ("hit@1", "mrr", "map", "ndcg@5", "recall", "aucr@3")] == [0] * 6
     assert [values(made, "q2")[name] for name in ("hit@1", "mrr", "ndcg@5")] == [0] * 3
-    assert any("have no passage of grade 2" in note and "q1" in note for note in made.data.notes)
+    assert any("without a passage of grade 2" in note and "q1" in note for note in made.data.notes)
 
 
 def test_one_text_under_two_ids_is_one_thing_and_one_id_with_two_texts_is_two() -> None:
