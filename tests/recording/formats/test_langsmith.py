@@ -50,6 +50,9 @@ def test_rows_of_list_runs_are_put_together_by_parent_or_by_dotted_order(tmp_pat
         assert [(step.outermost.query, step.outermost.ids) for step in found.steps] == [("Norrby", ("d1",))]
         assert found.meta["source"] == {"format": "langsmith", "trace_id": ROOT, "span_id": ROOT, "metadata": {},
                                         "spans": {"0": SEARCH}}
+    thought = run(MODEL, "llm", 3, 4, {"prompt": "Think."}, {"output": "a thought"})
+    for more in ({"child_runs": [thought]}, {"child_runs": [thought | {"parent_run_id": ROOT, "trace_id": ROOT}]}):
+        assert read(tmp_path, chain(**more) | {"outputs": {}}).answer is None  # beneath the root: no answer
     assert by_parent.ms == pytest.approx(49999.999, abs=0.01)
 
 

@@ -96,8 +96,10 @@ def test_ids_and_empty_documents_are_taken_from_wherever_they_stand(tmp_path: Pa
     found = read(tmp_path, root("Who?"), row)
     assert found.steps[0].outermost.ids == ("o1", "o2", text_id("three"), "m4")
     row["attributes"]["output.value"] = '{"documents": [{"page_content": "another", "id": "x"}]}'
-    assert read(tmp_path, root("Who?"), row).steps[0].outermost.ids == (
-        text_id("one"), text_id(""), text_id("three"), "m4")
+    unknown = (text_id("one"), text_id(""), text_id("three"), "m4")
+    assert read(tmp_path, root("Who?"), row).steps[0].outermost.ids == unknown
+    row["attributes"]["output.value"] = '{"documents": [{"page_content": "one", "id": "o1"}]}'  # a list that was cut
+    assert read(tmp_path, root("Who?"), row).steps[0].outermost.ids == unknown
 
 
 def test_an_agent_in_the_name_hides_no_search_and_other_spans_only_say_what_is_above(tmp_path: Path) -> None:
@@ -107,9 +109,21 @@ def test_an_agent_in_the_name_hides_no_search_and_other_spans_only_say_what_is_a
                  search("r", 1, 2, "agents", ["d1"], parent="mid") | {"name": "agent_search"})
     assert lists(found) == [[("retrieve", ("d1",))]]
     assert found.meta["source"]["span_id"] == "root"
+    model = span("m", "LLM", 3, 4, "mid", output_value="a thought")
+    silent = root("Who?", parent="http", answer=None)  # type: ignore[arg-type]
+    assert read(tmp_path, server, silent, middle, model).answer is None  # a thought beneath the root is no answer
     disguised = search("r", 1, 2, "agents", ["d1"])
     disguised["attributes"]["openinference.span.kind"] = "AGENT"
-    assert lists(read(tmp_path, root("Who?"), disguised)) == [[("retrieve", ("d1",))]]
+    tool = span("t", "AGENT", 3, 4, "root", error="KeyError('x')", tool_name="agent_lookup")
+    found = read(tmp_path, root("Who?"), disguised, tool)
+    assert lists(found) == [[("retrieve", ("d1",))]]
+    assert found.meta["failed_tools"] == ("AGENT t: KeyError: x",)
+
+
+def test_two_searches_that_begin_at_once_keep_their_own_spans(tmp_path: Path) -> None:
+    found = read(tmp_path, root("Who?"), search("b", 1, 2, "first", ["d1"]), search("a", 1, 2, "second", ["d2"]))
+    assert {step.outermost.query: found.meta["source"]["spans"][str(step.index)] for step in found.steps} == {
+        "first": "b", "second": "a"}
 
 
 def test_questions_are_traces_repeats_are_counted_and_a_loop_in_one_trace_is_split(tmp_path: Path) -> None:
@@ -125,6 +139,9 @@ def test_questions_are_traces_repeats_are_counted_and_a_loop_in_one_trace_is_spl
     assert [(one.question, one.steps[0].outermost.ids) for one in split.trajectories] == [
         ("Who?", ("d0",)), ("When?", ("d1",))]
     assert "1 traces hold several questions; each root chain is one of them" in split.notes
+    later = span("c1", "CHAIN", 50, 60, "loop", input_value="Say it in other words: Who?")
+    one = read(tmp_path, *reversed([*loop[:3], later]))
+    assert one.question == "Who?" and len(one.steps) == 1  # one search: the other chain is a step of the same app
 
 
 def test_a_trace_without_a_question_is_said_and_counted(tmp_path: Path) -> None:
