@@ -1,5 +1,5 @@
-"""A tool-calling agent over a Chroma index of the paragraphs, as a user would have it. Its model is scripted: it asks the
-searches that a real ReAct agent asked of Wikipedia (first trial), and ends with that agent's answer."""
+"""A tool-calling agent over a Chroma index of the paragraphs, as a user would have it. Its model is scripted: it asks
+the searches that a real ReAct agent asked of Wikipedia (first trial), and ends with that agent's answer."""
 
 import json
 import os

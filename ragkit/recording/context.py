@@ -28,6 +28,7 @@ _NO_STEP = (
 ADVICE = frozenset({_NOT_FOUND, _NO_PROMPT, _NO_STEP})
 """What to change in the app so that more of it is seen; said to nobody where a trace was recorded by another tool."""
 _PREFIX = 60  # characters that must be there of a text that was cut off
+_TOOLS = ("tool", "function")
 _OWN_WORDS = ("ai", "assistant", "AIMessageChunk")  # a model quoting a passage was not given it
 
 
@@ -39,6 +40,7 @@ class Place:
     start: int
     passage: Passage
     truncated: bool = False
+    by_tool: bool = False  # the message is a tool's
 
 
 def find_context(
@@ -57,11 +59,15 @@ def find_context(
     lists = [*reversed(across), *(found for step in reversed(steps) for found in step.retrievals)]
     if not any(found.passages for found in lists):
         return Retrieval("context", trace.question.text, (), source="prompt")
-    places = _locate(prompt, lists)
+    found = _locate(prompt, lists)
+    places = _first_of_each(found)
     if not places:
         if answered:
             trace.warn(_NOT_FOUND)
         return None
+    # Two searches that brought the same passages each have an order of their own: that is a set, too.
+    several = len({place.message for place in found if place.by_tool}) > 1
+    ranked = not several and _is_ranking(places, lists)
     cut = [place.passage.id for place in places if place.truncated]
     if cut:
         trace.notices.append(f"cut off in the prompt: {', '.join(cut)}")
@@ -70,9 +76,7 @@ def find_context(
         else place.passage
         for place in places
     )
-    return Retrieval(
-        "context", trace.question.text, passages, name="prompt", ranked=_is_ranking(places, lists), source="prompt"
-    )
+    return Retrieval("context", trace.question.text, passages, name="prompt", ranked=ranked, source="prompt")
 
 
 def _last_prompt(prompts: Sequence[Prompt], answer: str | None) -> Prompt | None:
@@ -101,7 +105,7 @@ def _is_ranking(places: Sequence[Place], lists: Sequence[Retrieval]) -> bool:
 
 
 def _locate(prompt: Prompt, lists: Sequence[Retrieval]) -> list[Place]:
-    """Every passage whose text stands in a message that the model was given, in the order of the prompt."""
+    """Each place of a passage's text in the messages that the model was given, in the order of the prompt."""
     given = [(role, text) for role, text in prompt.messages if role not in _OWN_WORDS]
     roles, messages = [role for role, _ in given], [_Text(text) for _, text in given]
     by_text: dict[str, list[Passage]] = {}
@@ -126,15 +130,19 @@ def _locate(prompt: Prompt, lists: Sequence[Retrieval]) -> list[Place]:
             if (start := message.take_cut(text)) is not None:
                 places.append(Place(number, start, by_text[text][0], truncated=True))
                 break
+    current = [replace(place, by_tool=roles[place.message] in _TOOLS) for place in _of_this_turn(places, roles)]
+    return sorted(current, key=lambda place: (place.message, place.start))
+
+
+def _first_of_each(places: Sequence[Place]) -> list[Place]:
     seen: set[str] = set()
-    ordered = sorted(_of_this_turn(places, roles), key=lambda place: (place.message, place.start))
-    return [place for place in ordered if not (place.passage.id in seen or seen.add(place.passage.id))]  # type: ignore[func-returns-value]
+    return [place for place in places if not (place.passage.id in seen or seen.add(place.passage.id))]  # type: ignore[func-returns-value]
 
 
 def _of_this_turn(places: Sequence[Place], roles: Sequence[str]) -> Sequence[Place]:
     """Without the tool messages of earlier turns of a conversation, where those say nothing that the rest does not."""
     asked = max((number for number, role in enumerate(roles) if role in ("human", "user")), default=0)
-    current = [place for place in places if place.message >= asked or roles[place.message] not in ("tool", "function")]
+    current = [place for place in places if place.message >= asked or roles[place.message] not in _TOOLS]
     everything = {place.passage.id for place in places}
     return current if {place.passage.id for place in current} == everything else places
 

@@ -62,6 +62,15 @@ def test_one_search_is_a_ranking(store: InMemoryVectorStore) -> None:
     assert trajectory.context.ids == trajectory.steps[0].outermost.ids and len(trajectory.context.ids) == 3
 
 
+def test_two_searches_that_find_the_same_are_a_set(store: InMemoryVectorStore) -> None:
+    script = chat(calls("lighthouse Norrby built"), calls("built by Ada Lund in 1881"), "Ada.")
+    trajectory = ask(create_agent(script, [retriever_tool(store, k=5)]))
+    first, second = (step.outermost.ids for step in trajectory.steps)
+    assert set(first) == set(second) and first != second
+    assert trajectory.context is not None and set(trajectory.context.ids) == set(first)
+    assert not trajectory.context.ranked
+
+
 def test_parallel_calls_of_one_message_share_a_turn(store: InMemoryVectorStore) -> None:
     gate = threading.Barrier(2, timeout=10)
 
