@@ -27,7 +27,20 @@ def typer_app() -> typer.Typer:
     """All verbs; the light ones stand in it for the help."""
     import typer
 
-    from ragkit.cli import agreement, compare, demo, doctor, imports, init, judgements, labels, record, report, run
+    from ragkit.cli import (
+        agreement,
+        compare,
+        demo,
+        doctor,
+        exports,
+        imports,
+        init,
+        judgements,
+        labels,
+        record,
+        report,
+        run,
+    )
     from ragkit.cli.score import score
 
     app = typer.Typer(
@@ -44,6 +57,7 @@ def typer_app() -> typer.Typer:
     app.command("run")(run.run)
     app.command("record")(record.record)
     app.command("import")(imports.import_traces)
+    app.command("export")(exports.export)
     app.command("score")(score)
     for verb, text in _LIGHT.items():
         app.command(verb, help=text)(lambda: None)
