@@ -29,6 +29,11 @@ _live: list[Log] = []
 _live_lock = threading.Lock()
 
 
+def is_live() -> bool:
+    """Whether any trace is open in this process. Where none is, watching costs no more than this."""
+    return bool(_live)
+
+
 def go_live(log: Log) -> None:
     """Events may be given to this trace from now on."""
     with _live_lock:
@@ -146,8 +151,6 @@ def open_frame(
     asked: Any = None,
 ) -> Frame | None:
     """A new frame at its place beneath the frames that are open around it; None outside of any trace."""
-    if not _live:
-        return None
     parent_run = parent_run or ambient_run()
     log, guessed = locate(parent_run, is_list=True, asked=asked)
     if log is None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragkit.errors import DataError, describe
-from ragkit.recording.attribution import open_frame
+from ragkit.recording.attribution import is_live, open_frame
 from ragkit.recording.passages import as_passage, as_passages
 from ragkit.recording.recorder import framed
 from ragkit.records.trajectory import Passage, ScoreKind
@@ -108,6 +108,8 @@ def watch(
 
         @functools.wraps(method)
         async def watched_async(*args: Any, **kwargs: Any) -> Any:
+            if not is_live():
+                return await method(*args, **kwargs)
             with framed(start(args, kwargs), read) as end:
                 return end(await method(*args, **kwargs))
 
@@ -115,6 +117,8 @@ def watch(
 
     @functools.wraps(method)
     def watched(*args: Any, **kwargs: Any) -> Any:
+        if not is_live():
+            return method(*args, **kwargs)
         with framed(start(args, kwargs), read) as end:
             return end(method(*args, **kwargs))
 
@@ -174,6 +178,8 @@ def _watched_query(method: Any, collection: Any) -> Any:
 
     @functools.wraps(method)
     def watched(*args: Any, **kwargs: Any) -> Any:
+        if not is_live():
+            return method(*args, **kwargs)
         texts = signature.bind_partial(*args, **kwargs).arguments.get("query_texts")
         texts = [texts] if isinstance(texts, str) else list(texts or [""])
         first = open_frame("store", name, texts[0], "retrieve")

@@ -6,12 +6,12 @@ import importlib.util
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from uuid import UUID
 
 from ragkit.errors import DataError, describe
 from ragkit.recording.assemble import content_text
-from ragkit.recording.attribution import locate, log_of, open_frame, open_frame_var
+from ragkit.recording.attribution import is_live, locate, log_of, open_frame, open_frame_var
 from ragkit.recording.log import Frame, Log, Prompt, Run
 from ragkit.recording.passages import as_passages, documents_in
 from ragkit.recording.turns import is_node
@@ -21,11 +21,8 @@ _lock = threading.Lock()
 
 
 def install_hook() -> bool:
-    """Makes every callback manager of this process carry the handler, once; False without langchain_core.
-
-    The handler is the *default* of a context variable, so that raw threads, which start with an empty context, have
-    it too; whose trace an event belongs to is decided when it comes. Outside of a trace it does nothing.
-    """
+    """Makes every callback manager of this process carry the handler while a trace is open, once; False without
+    langchain_core. Whose trace an event belongs to is decided when it comes."""
     if _installed.is_set():
         return True
     with _lock:
@@ -36,10 +33,23 @@ def install_hook() -> bool:
         from langchain_core.callbacks.base import BaseCallbackHandler
         from langchain_core.tracers.context import register_configure_hook
 
-        handler = type("RagkitHandler", (CallbackEvents, BaseCallbackHandler), {})()
-        register_configure_hook(ContextVar("ragkit_handler", default=handler), inheritable=True)
+        kind = type("RagkitHandler", (CallbackEvents, BaseCallbackHandler), {})
+        # The class, too: LangChain asks twice, and the last trace may end between the two.
+        register_configure_hook(cast("ContextVar[Any]", WhileLive(kind())), inheritable=True, handle_class=kind)
         _installed.set()
         return True
+
+
+class WhileLive:
+    """Stands where LangChain reads a context variable. Raw threads, which start with an empty context, find the handler
+    in it too, and outside of any trace there is none, which costs nothing."""
+
+    def __init__(self, handler: Any) -> None:
+        self._handler = handler
+
+    def get(self) -> Any:
+        """The handler, or None while no trace is open."""
+        return self._handler if is_live() else None
 
 
 class CallbackEvents:

@@ -35,6 +35,9 @@ def as_passage(obj: Any) -> Passage:
         return obj
     if isinstance(obj, str):
         return Passage(text_id(obj), obj)
+    own = getattr(obj, "__dict__", None)
+    if own is not None and isinstance(own.get("page_content"), str):
+        return _from_document(own, own.get("score"))
     if isinstance(obj, Mapping):
         return _from_mapping(obj)
     if isinstance(obj, tuple) and len(obj) == 2:
@@ -47,7 +50,7 @@ def as_passage(obj: Any) -> Passage:
         if isinstance(text, str):
             metadata = getattr(obj, "metadata", None) or getattr(obj, "meta", None) or {}
             given = getattr(obj, "id", None) or getattr(obj, "node_id", None)
-            return _scored(_build(given, text, metadata, None), getattr(obj, "score", None))
+            return _build(given, text, metadata, None, getattr(obj, "score", None))
     kind = type(obj).__name__
     raise DataError(f"passage: expected a Passage, Document, (id, text), dict or text, got {kind} {obj!r}")
 
@@ -56,7 +59,7 @@ def as_passages(objects: Any) -> tuple[Passage, ...]:
     """All passages of a list, in its order. A string or something that is no list of passages is a DataError."""
     if isinstance(objects, str | bytes | Mapping) or not isinstance(objects, Iterable):
         raise DataError(f"passages: expected a list of passages, got {type(objects).__name__} {objects!r}")
-    return tuple(as_passage(obj) for obj in objects)
+    return tuple([as_passage(obj) for obj in objects])
 
 
 def is_document(obj: Any) -> bool:
@@ -75,12 +78,22 @@ def documents_in(value: Any) -> Sequence[Any] | None:
     return None
 
 
+def _from_document(own: Mapping[str, Any], score: Any) -> Passage:
+    """A LangChain Document out of its own attributes: to ask a pydantic model for one that it lacks takes far longer
+    than all the rest."""
+    metadata = own.get("metadata") or own.get("meta") or {}
+    return _build(own.get("id") or own.get("node_id"), own["page_content"], metadata, None, score)
+
+
 def _from_pair(first: Any, second: Any) -> Passage:
+    own = getattr(first, "__dict__", None)
+    if own is not None and isinstance(own.get("page_content"), str) and _is_number(second):
+        return _from_document(own, second)
     if isinstance(first, str | int) and not isinstance(first, bool):
         if second is None or isinstance(second, str):
             return Passage(str(first), second)
         if _is_number(second):
-            return _scored(Passage(str(first)), second)
+            return Passage(str(first), score=_as_score(second))
     elif _is_number(second):
         return _scored(as_passage(first), second)
     raise DataError(f"passage: expected (id, text) or (document, score), got ({first!r}, {second!r})")
@@ -92,13 +105,14 @@ def _from_mapping(obj: Mapping[Any, Any]) -> Passage:
     given = next((obj[key] for key in _ID_KEYS if obj.get(key) not in (None, "")), None)
     fields = {key: obj[key] for key in _DOCUMENT_KEYS if obj.get(key) is not None}
     merged = {**fields, **metadata} if isinstance(metadata, Mapping) else fields
-    passage = _build(given, text, merged, metadata if isinstance(metadata, Mapping) else {})
-    return _scored(passage, obj.get("score"))
+    return _build(given, text, merged, metadata if isinstance(metadata, Mapping) else {}, obj.get("score"))
 
 
-def _build(given: Any, text: str | None, metadata: Mapping[str, Any], keep: Mapping[str, Any] | None) -> Passage:
+def _build(
+    given: Any, text: str | None, metadata: Mapping[str, Any], keep: Mapping[str, Any] | None, score: Any
+) -> Passage:
     own = _as_id(given)
-    named = next((found for key in _ID_KEYS if (found := _as_id(metadata.get(key)))), None)
+    named = _first_id(metadata, _ID_KEYS)
     # A store that was given no ids makes random ones; the user's own id in the metadata is then the one to keep,
     # and the one that a second retriever over the same chunks (BM25) can know.
     if named and (own is None or _is_random(own)):
@@ -107,33 +121,53 @@ def _build(given: Any, text: str | None, metadata: Mapping[str, Any], keep: Mapp
         if text is None:
             raise DataError("passage: expected an id or a text, got neither")
         own = text_id(text)
-    doc_id = next((found for key in _DOCUMENT_KEYS if (found := _as_id(metadata.get(key)))), None)
-    return Passage(own, text, doc_id, None, dict(metadata if keep is None else keep))
+    kept = dict(metadata if keep is None else keep)
+    return Passage(own, text, _first_id(metadata, _DOCUMENT_KEYS), _as_score(score), kept)
+
+
+def _first_id(metadata: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    for key in keys:
+        value = metadata.get(key)
+        if value is not None and (found := _as_id(value)) is not None:
+            return found
+    return None
 
 
 def _scored(passage: Passage, score: Any) -> Passage:
-    if not _is_number(score):
-        return passage
+    number = _as_score(score)
+    return passage if number is None else replace(passage, score=number)
+
+
+def _as_score(score: Any) -> float | None:
+    """The score as a float; None for what is no score of one passage (an array, an int that no float holds, NaN)."""
+    if score is None or not _is_number(score):
+        return None
     try:
         number = float(score)
-    except (TypeError, ValueError, OverflowError):  # an array, an int that no float holds: no score of one passage
-        return passage
-    return passage if math.isnan(number) else replace(passage, score=number)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if math.isnan(number) else number
 
 
 def _as_id(value: Any) -> str | None:
-    if isinstance(value, bool) or value is None or value == "":
+    if type(value) is str:
+        return value or None
+    if value is None or isinstance(value, bool) or value == "":
         return None
-    return str(value) if isinstance(value, str | int | uuid.UUID) else None
+    return str(value) if isinstance(value, (str, int, uuid.UUID)) else None
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, bool | str | bytes) or value is None:
+    if type(value) is float:
+        return True
+    if value is None or isinstance(value, (bool, str, bytes)):
         return False
     return hasattr(value, "__float__")  # numpy's scalars too
 
 
 def _is_random(value: str) -> bool:
+    if len(value) < 32:
+        return False
     try:
         return uuid.UUID(value).version == 4
     except ValueError:

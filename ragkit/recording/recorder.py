@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ragkit.errors import DataError
-from ragkit.recording.attribution import open_frame, open_frame_var
+from ragkit.recording.attribution import is_live, open_frame, open_frame_var
 from ragkit.recording.passages import as_passage, as_passages
 from ragkit.recording.trace import Trace
 from ragkit.records.questions import Question
@@ -191,6 +191,8 @@ def wrap_function(inner: F, stage: Stage | None, name: str) -> F:
 
         @functools.wraps(inner)
         async def watched_async(*args: Any, **kwargs: Any) -> Any:
+            if not is_live():
+                return await inner(*args, **kwargs)
             with framed(begin(args, kwargs)) as end:
                 return end(await inner(*args, **kwargs))
 
@@ -198,6 +200,8 @@ def wrap_function(inner: F, stage: Stage | None, name: str) -> F:
 
     @functools.wraps(inner)
     def watched(*args: Any, **kwargs: Any) -> Any:
+        if not is_live():
+            return inner(*args, **kwargs)
         with framed(begin(args, kwargs)) as end:
             return end(inner(*args, **kwargs))
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ragkit.errors import DataError, describe
-from ragkit.recording.attribution import open_frame
+from ragkit.recording.attribution import is_live, open_frame
 from ragkit.recording.instrument import Undo, all_of, replace_method, watch
 from ragkit.recording.log import Frame, Log
 from ragkit.recording.passages import as_passage, as_passages
@@ -64,6 +64,8 @@ def _watched_rank(method: Any, name: str) -> Any:
 
     @functools.wraps(method)
     def watched(*args: Any, **kwargs: Any) -> Any:
+        if not is_live():
+            return method(*args, **kwargs)
         arguments = signature.bind(*args, **kwargs).arguments
         query, texts = arguments.get("query"), list(arguments.get("documents") or ())
         textual = isinstance(query, str) and all(isinstance(text, str) for text in texts)
@@ -87,6 +89,8 @@ def _ranked(frame: Frame | None, rows: Any) -> tuple[Passage, ...]:
 def _watched_predict(method: Any, name: str) -> Any:
     @functools.wraps(method)
     def watched(*args: Any, **kwargs: Any) -> Any:
+        if not is_live():
+            return method(*args, **kwargs)
         pairs = args[0] if args else kwargs.get("sentences", kwargs.get("inputs"))
         asked = list(_by_query(pairs))
         frames = [(_open(name, query, texts), rows) for query, texts, rows in asked]
