@@ -157,7 +157,7 @@ def test_run_asks_each_variant_once(ragkit_command: Any, folder: Path) -> None:
 def test_run_resumes_after_a_failure(ragkit_command: Any, folder: Path) -> None:
     path = experiment(folder, "app: {call: 'shop_app:build', args: {fail: ferry}}\n")
     done = ragkit_command("run", path)
-    assert "failures, first: question q4, app: ValueError: no pier" in one_line(done, 3)
+    assert "ragkit: 1 failure, first: question q4, app: ValueError: no pier" in one_line(done, 3)
     assert json.loads((folder / "runs" / "summary.json").read_text(encoding="utf-8"))["outcomes"]["failed"] == 1
     (folder / "shop_app.py").write_text(
         "from tests.support.small_app import app\ndef build(fail=''):\n    return app\n", encoding="utf-8"
