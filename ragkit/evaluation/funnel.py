@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ragkit.metrics.fates import fates
 from ragkit.metrics.text import is_refusal
-from ragkit.metrics.trajectory import EvidencePath, fates
+from ragkit.metrics.trajectory import EvidencePath
 from ragkit.records.judgements import Score
 from ragkit.records.trajectory import Trajectory
 
@@ -18,6 +19,7 @@ _NOUNS = {
     "lost_at_rerank": "lost at re-ranking",
     "lost_at_filter": "lost at a filter",
     "lost_at_cut": "cut before the context",
+    "lost_at_budget": "cut off with the context, for want of room",
 }
 
 

@@ -132,8 +132,18 @@ def evidence_path(trajectory: Trajectory, names: Callable[[Sequence[Passage]], t
         context=None if trajectory.context is None else names(trajectory.context.passages),
         errors=tuple(step.outermost.error is not None for step in steps),
         stages=tuple(tuple(StageList(r.stage, names(r.passages)) for r in step.retrievals) for step in steps),
+        truncated=any(p.metadata.get("truncated") for p in getattr(trajectory.context, "passages", ())),
+        question=trajectory.question,
+        queries=tuple(step.outermost.query for step in steps),
+        cost=_cost(trajectory),
         **known,
     )
+
+
+def _cost(trajectory: Trajectory) -> float | None:
+    """What the steps cost; the whole question's where the app told no step's."""
+    costs = [step.usage["cost"] for step in trajectory.steps if "cost" in step.usage]
+    return sum(costs) if costs else trajectory.usage.get("cost")
 
 
 def placed_rows(scoring: Scoring, trajectory: Trajectory, outcomes: Mapping[str, Score | list[Score]],

@@ -136,7 +136,7 @@ def _alternatives(
     for question in dataset.questions:
         groups = question.metadata.get("gold_alternatives")
         grades = dataset.qrels.get(question.id, {})
-        for gold, others in groups.items() if isinstance(groups, Mapping) else ():
+        for gold, others in dict(groups).items() if isinstance(groups, Mapping) else ():
             if gold in grades and isinstance(others, list | tuple):
                 names = (gold, *(other for other in others if other not in grades))  # gold itself is no alternative
                 ids = (one for name in names for one in passages.get(name, ()))

@@ -11,8 +11,9 @@ from ragkit.evaluation.score import Scorer
 from ragkit.evaluation.scoring import FinalList, Scoring, final_list, passage_text
 from ragkit.evaluation.suspects import passage_hint, suspect_warnings
 from ragkit.evaluation.table import FINAL, ScoreRow
+from ragkit.metrics.fates import fates
 from ragkit.metrics.registry import Metric, parse
-from ragkit.metrics.trajectory import EvidencePath, fates, score_path
+from ragkit.metrics.trajectory import EvidencePath, score_path
 from ragkit.records.judgements import Judgement, Score
 from ragkit.records.trajectory import Passage, Retrieval, Trajectory
 from ragkit.report.data import ListView, MetricInfo, PassageView, QuestionView, ScoreView, StepView

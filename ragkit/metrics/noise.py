@@ -44,15 +44,17 @@ def variance_split(values: Mapping[str, Sequence[float]]) -> VarianceSplit:
     >>> variance_split({"q1": [1.0, 0.0], "q2": [1.0, 1.0], "q3": [0.0, 0.0]}).app
     0.16666666666666666
     """
-    lists = [np.asarray(found, dtype=np.float64) for found in values.values() if len(found)]
+    lists = [found for found in values.values() if len(found)]
     if not lists:
         return VarianceSplit(None, None, 0.0, 0)
-    harmonic = len(lists) / math.fsum(1 / len(found) for found in lists)
-    freedom = sum(len(found) - 1 for found in lists)
-    within = math.fsum(float(np.sum((found - found.mean()) ** 2)) for found in lists) / freedom if freedom else None
+    counts = np.array([len(found) for found in lists])
+    flat = np.array([value for found in lists for value in found], dtype=np.float64)
+    means = np.add.reduceat(flat, np.cumsum(counts) - counts) / counts
+    harmonic, freedom = len(lists) / math.fsum(1 / counts), len(flat) - len(lists)
+    within = float(np.sum((flat - np.repeat(means, counts)) ** 2)) / freedom if freedom else None
     if len(lists) < 2:
         return VarianceSplit(None, within, harmonic, len(lists))
-    between = float(np.var([found.mean() for found in lists], ddof=1))
+    between = float(np.var(means, ddof=1))
     return VarianceSplit(max(0.0, between - (within or 0.0) / harmonic), within, harmonic, len(lists))
 
 

@@ -41,7 +41,7 @@ TIES: Final[Mapping[Kind, str]] = {
     "answer": "none: one answer a question",
 }
 
-_MODULES = ("ranking", "dialects", "trajectory", "judged", "answers", "query")  # loaded on first look-up
+_MODULES = ("ranking", "dialects", "trajectory", "sessions", "judged", "answers", "query")  # loaded on first look-up
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ class Definition:
     formula: str = ""
     dialect_of: str = ""
     differs: str = ""
+    needs_gold: bool = True  # of a trajectory metric: without labels it is undefined
+    ratio: Callable[[Any], tuple[float, float]] | None = None  # a path's parts, where the mean is sum over sum
     against: Against = "question"  # of a rank metric: "query" where a step is held against its own query
 
     @property

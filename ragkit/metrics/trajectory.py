@@ -1,6 +1,7 @@
-"""What an agent's searches brought, step by step, and where each piece of evidence was lost.
+"""What an agent's searches brought, step by step.
 
-Ids only: gold and lists must be in the same unit. Rank metrics of a single step are in ranking.py.
+Ids only: gold and lists must be in the same unit. Rank metrics of a single step are in ranking.py; what an agent's
+searches cost, and discounted gain over them, in sessions.py; where each piece of evidence was lost, in fates.py.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from ragkit.metrics.registry import Metric, metric, parse
 from ragkit.records.judgements import Score
 from ragkit.records.questions import LabelState
 
-FATES: Final = ("not_in_index", "never_retrieved", "lost_at_fuse", "lost_at_rerank", "lost_at_filter", "lost_at_cut",
-                "in_context", "in_context_wrong", "in_context_right")
 _UNLABELLED: Final[Mapping[LabelState, str]] = {"unanswerable": "declared unanswerable", "unlabelled": "unlabelled"}
 _LAWS = frozenset({"in_range", "deterministic", "rename", "nothing_relevant_undefined"})
 _NO_GOLD = "nothing is relevant to the question"
@@ -40,7 +39,9 @@ class EvidencePath:
     steps: what each search returned, in order of start; an error step returned (). context: what the answer was
     written from; None where it is unknown, and then the union of the steps counts as the end. stages: of each step
     all its lists, outermost first. index_ids: all ids of the index, where known. answer_right: None where nobody
-    knows. level: gold counts at grade >= level.
+    knows. level: gold counts at grade >= level. truncated: whether a text of the context was cut off, so that what
+    stood behind it found no room. queries: what each step asked; question: what the user asked. cost: what the steps
+    cost in all, None where nobody recorded it.
     """
 
     steps: tuple[tuple[str, ...], ...]
@@ -52,9 +53,13 @@ class EvidencePath:
     answer_right: bool | None = None
     label_state: LabelState = "labelled"
     level: float = 1.0
+    truncated: bool = False
+    question: str = ""
+    queries: tuple[str, ...] = ()
+    cost: float | None = None
 
     def __post_init__(self) -> None:
-        for name, given in (("errors", self.errors), ("stages", self.stages)):
+        for name, given in (("errors", self.errors), ("stages", self.stages), ("queries", self.queries)):
             if given and len(given) != len(self.steps):
                 raise DataError(f"evidence path: expected {name} of {len(self.steps)} steps, got {len(given)}")
         check_level(self.level)
@@ -98,13 +103,14 @@ def score_path(path: EvidencePath, metrics: Sequence[Metric]) -> dict[str, Score
     >>> round(scores["aucr@3"].value, 4), round(scores["survival"].value, 4), len(scores["cumulative_recall"])
     (0.7778, 0.6667, 3)
     """
-    reason = _UNLABELLED.get(path.label_state)
+    unlabelled = _UNLABELLED.get(path.label_state)
     scores: dict[str, Score | list[Score]] = {}
     for asked in metrics:
         definition = asked.definition
         if definition.kind != "trajectory":
             raise DataError(f"metric {asked.name}: expected a trajectory metric, got one of kind {definition.kind}")
         nothing = "nothing_relevant_undefined" in definition.laws and not path.relevant
+        reason = unlabelled if definition.needs_gold else None
         withheld = reason or (NO_RELEVANT if nothing else None)
         if withheld is None:
             scores[asked.name] = definition.function(path, asked.k)
@@ -112,46 +118,6 @@ def score_path(path: EvidencePath, metrics: Sequence[Metric]) -> dict[str, Score
             undefined = Score.undefined(withheld)
             scores[asked.name] = [undefined] * len(path.steps) if definition.series else undefined
     return scores
-
-
-def fates(path: EvidencePath) -> dict[str, str]:
-    """Where each relevant gold id ended: the deepest place that it reached in any step. They add up to |G|.
-
-    not_in_index (only where the index's ids are known), never_retrieved, lost_at_fuse, lost_at_rerank,
-    lost_at_filter (found beneath that stage and dropped by it; any other stage that drops something is a filter),
-    lost_at_cut (a step returned it, the context does not hold it), in_context, which is in_context_right or
-    in_context_wrong where the answer's correctness is known. Empty where the question has no labels.
-
-    >>> path = EvidencePath((("a", "b"),), {"a": 1, "b": 1, "c": 1}, ("a",), answer_right=False)
-    >>> fates(path)
-    {'a': 'in_context_wrong', 'b': 'lost_at_cut', 'c': 'never_retrieved'}
-    """
-    if path.label_state != "labelled":
-        return {}
-    suffix = {None: "", True: "_right", False: "_wrong"}[path.answer_right]
-    end = path.everything if path.context is None else frozenset(path.context)
-    where: dict[str, str] = {}
-    for gold in sorted(path.relevant):
-        if gold in end:
-            where[gold] = "in_context" + suffix
-        elif gold in path.everything:
-            where[gold] = "lost_at_cut"
-        else:
-            where[gold] = _lost_beneath(path, gold)
-    return where
-
-
-def _lost_beneath(path: EvidencePath, gold: str) -> str:
-    found = [(depth, step) for step in range(len(path.steps))
-             for depth, listed in enumerate(path.lists(step)) if gold in listed.ids]
-    if not found:
-        missing = path.index_ids is not None and gold not in path.index_ids
-        return "not_in_index" if missing else "never_retrieved"
-    depth, step = min(found)
-    # Several retrievers under one fusion are siblings: the list that dropped it is the nearest that is no retriever.
-    above = [listed.stage for listed in path.lists(step)[:depth] if listed.stage != "retrieve"]
-    stage = {"fuse": "fuse", "union": "fuse", "rerank": "rerank"}.get(above[-1] if above else "", "filter")
-    return f"lost_at_{stage}"
 
 
 @metric("cumulative_recall", kind="trajectory", undefined=_NO_GOLD, series=True, laws=_LAWS,

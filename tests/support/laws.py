@@ -79,7 +79,9 @@ def paths(draw: st.DrawFn) -> EvidencePath:
         gold=draw(st.dictionaries(st.sampled_from("abcdxyz"), st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0]), max_size=5)),
         context=draw(st.none() | ids), errors=tuple(errors), stages=tuple(stages),
         answer_right=draw(st.none() | st.booleans()), index_ids=draw(known),
-        level=draw(st.sampled_from([0.5, 1.0, 2.0])))
+        level=draw(st.sampled_from([0.5, 1.0, 2.0])), truncated=draw(st.booleans()), question="who built the bridge",
+        queries=tuple(draw(st.sampled_from(["", "bridge", "who built it", "rome"])) for _ in stages),
+        cost=draw(st.none() | st.floats(0, 100)))
 
 
 _VERDICTS = st.builds(Verdict, st.sampled_from([0.0, 1.0]) | st.floats(-1.0, 1.0) | st.sampled_from([math.nan, 2.0]),
