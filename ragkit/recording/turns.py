@@ -48,9 +48,14 @@ def number_turns(places: list[Place]) -> None:
         if place.frame.turn is not None:
             place.turn = place.frame.turn
         else:
-            beside = [other.turn for other in done if _together(other, place)]
-            place.turn = max((other.turn for other in done if not _together(other, place)), default=-1) + 1
-            place.turn = min((turn for turn in beside if turn >= place.turn), default=place.turn)
+            beside: set[int] = set()
+            waited = -1
+            for other in done:
+                if _together(other, place):
+                    beside.add(other.turn)
+                else:
+                    waited = max(waited, other.turn)
+            place.turn = min((turn for turn in beside if turn > waited), default=waited + 1)
         done.append(place)
 
 

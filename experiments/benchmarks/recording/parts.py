@@ -64,10 +64,10 @@ def retriever() -> AtOnce:
     return AtOnce(found=[document(number) for number in range(PASSAGES)])
 
 
-def chain() -> tuple[Any, InMemoryVectorStore]:
-    """A question-answering chain over 1,000 passages, and its store."""
+def chain(passages: int = 1000) -> tuple[Any, InMemoryVectorStore]:
+    """A question-answering chain, and its store."""
     store = InMemoryVectorStore(Hashed())
-    store.add_documents([document(number) for number in range(1000)])
+    store.add_documents([document(number) for number in range(passages)])
     context = store.as_retriever(search_kwargs={"k": PASSAGES}) | (
         lambda found: "\n\n".join(one.page_content for one in found))
     model = FakeListChatModel(responses=["An answer."])

@@ -11,7 +11,7 @@ import tempfile
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -115,39 +115,36 @@ def openinference(part: str) -> float:
     return plain(part)
 
 
-@contextlib.contextmanager
-def _asked(recorder: Any, number: int) -> Iterator[None]:
-    with recorder.trace(f"Question number {number}?"):
-        yield
-
-
 def memory(traces: int) -> dict[str, float]:
-    """Bytes held after each tenth of the traces, by tracemalloc, with questions that differ and with a hundred that are
-    asked again and again; and the resident set at both ends."""
+    """What grows from a tenth of the traces to all of them, by tracemalloc and by the resident set: with questions that
+    all differ, and with a hundred that are asked again and again."""
     from ragkit import Recorder
+    from ragkit.recording import attribution
 
-    app, store = chain()
+    app, store = chain(passages=20)
     held: dict[str, float] = {}
-    for name, different in (("again", 100), ("different", traces)):
+    for name, different in (("a hundred again and again", 100), ("all different", traces)):
         with tempfile.TemporaryDirectory() as folder:
             recorder = Recorder(Path(folder) / "t.jsonl")
             recorder.instrument(store)
-            for number in range(traces + 1):
+            tracemalloc.start()
+            for number in range(traces):
+                question = f"Question number {number % different}?"
+                with recorder.trace(question):
+                    app.invoke(question)
                 if number == traces // 10:
-                    gc.collect()
-                    tracemalloc.start()
-                    rss = _resident()
-                with _asked(recorder, number % different):
-                    app.invoke(f"Question number {number % different}?")
-                if number == traces // 5:
-                    gc.collect()
-                    early = tracemalloc.get_traced_memory()[0]
-            gc.collect()
-            held[f"{name}: bytes a trace"] = (tracemalloc.get_traced_memory()[0] - early) / (traces * 0.8)
-            held[f"{name}: resident MiB"] = (_resident() - rss) / 2**20
+                    early, resident = _held(), _resident()
+            held[f"{name}: bytes a trace"] = (_held() - early) / (traces * 0.9)
+            held[f"{name}: resident KiB in all"] = (_resident() - resident) / 1024
             tracemalloc.stop()
             recorder.uninstrument(store)
+    held["traces held as live"] = len(attribution._live)
     return held
+
+
+def _held() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
 
 
 def _resident() -> int:
