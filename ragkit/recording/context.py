@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ _NO_STEP = (
 ADVICE = frozenset({_NOT_FOUND, _NO_PROMPT, _NO_STEP})
 """What to change in the app so that more of it is seen; said to nobody where a trace was recorded by another tool."""
 _PREFIX = 60  # characters that must be there of a text that was cut off
+_BY_CHANCE = 40  # characters; a shorter text may stand in a prompt twice without having been put there twice
 _TOOLS = ("tool", "function")
 _OWN_WORDS = ("ai", "assistant", "AIMessageChunk")  # a model quoting a passage was not given it
 
@@ -65,9 +67,7 @@ def find_context(
         if answered:
             trace.warn(_NOT_FOUND)
         return None
-    # Two searches that brought the same passages each have an order of their own: that is a set, too.
-    several = len({place.message for place in found if place.by_tool}) > 1
-    ranked = not several and _is_ranking(places, lists)
+    ranked = not _of_several_lists(found, lists) and _is_ranking(places, lists)
     cut = [place.passage.id for place in places if place.truncated]
     if cut:
         trace.notices.append(f"cut off in the prompt: {', '.join(cut)}")
@@ -102,6 +102,15 @@ def _is_ranking(places: Sequence[Place], lists: Sequence[Retrieval]) -> bool:
                 # Two tool messages stay a set, even where their passages happen to stand in one list in this order.
                 return len({place.message for place in places}) == 1
     return False
+
+
+def _of_several_lists(found: Sequence[Place], lists: Sequence[Retrieval]) -> bool:
+    """Whether the prompt holds what several searches brought, each in an order of its own, though it may be the same
+    passages: in several tool messages, or more copies in one message than any one list has."""
+    if len({place.message for place in found if place.by_tool}) > 1:
+        return True
+    copies = Counter((place.message, place.passage.id) for place in found if len(place.passage.text or "") > _BY_CHANCE)
+    return any(count > max(one.ids.count(passage_id) for one in lists) for (_, passage_id), count in copies.items())
 
 
 def _locate(prompt: Prompt, lists: Sequence[Retrieval]) -> list[Place]:

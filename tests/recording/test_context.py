@@ -70,6 +70,16 @@ def test_several_lists_in_one_message_are_a_set_and_one_fused_list_is_a_ranking(
     assert (trace.trajectory.context.ids, trace.trajectory.context.ranked) == (("b", "a"), True)
 
 
+def test_what_two_searches_found_again_is_a_set() -> None:
+    steps = (PASSAGES, PASSAGES[::-1])
+    assert found(("tool", f"{LONG} {OTHER}"), ("tool", f"{OTHER} {LONG}"), steps=steps) == (("a", "b"), False)
+    printed = f"Tool: {LONG} {OTHER}\nTool: {OTHER} {LONG}"  # a whole conversation as one text
+    assert found(("human", printed), steps=steps) == (("a", "b"), False)
+    # a name that stands in the question, too, and a list that holds its copies itself, are one list
+    assert found(("human", f"{LONG} Vik\nWhere is Vik?"), steps=([PASSAGES[0], ("v", "Vik")],)) == (("a", "v"), True)
+    assert found(("human", f"{LONG} {LONG}"), steps=([PASSAGES[0]] * 2,)) == (("a",), True)
+
+
 def test_tool_messages_of_an_earlier_turn_make_no_set_of_a_ranking() -> None:
     earlier = [("human", "before"), ("tool", OTHER), ("ai", "so it is"), ("human", "q")]
     assert found(*earlier, ("tool", f"{LONG} {OTHER}")) == (("a", "b"), True)
