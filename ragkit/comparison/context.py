@@ -18,19 +18,24 @@ class Context:
     labels: str
     questions: tuple[str, ...]
     seed: int = 0
-    _kept: dict[tuple[str, str], dict[str, list[float]]] = field(default_factory=dict, repr=False)
+    _repeats: dict[tuple[str, str], dict[str, list[float]]] = field(default_factory=dict, repr=False)
+    _values: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict, repr=False)
 
     def repeats(self, side: Side, metric: str) -> dict[str, list[float]]:
         """The values of all scored repeats of a metric, by compared question."""
         key = (side.name, metric)
-        if key not in self._kept:
+        if key not in self._repeats:
             found = side.repeats(metric, self.labels)
-            self._kept[key] = {question: found[question] for question in self.questions if question in found}
-        return self._kept[key]
+            self._repeats[key] = {question: found[question] for question in self.questions if question in found}
+        return self._repeats[key]
 
     def values(self, side: Side, metric: str) -> dict[str, float]:
         """The values of a metric by compared question, repeats averaged; what was not scored is left out."""
-        return {question: sum(found) / len(found) for question, found in self.repeats(side, metric).items()}
+        key = (side.name, metric)
+        if key not in self._values:
+            self._values[key] = {question: sum(found) / len(found)
+                                 for question, found in self.repeats(side, metric).items()}
+        return self._values[key]
 
 
 def of_name(sides: Sequence[Side], name: str) -> Side:

@@ -10,7 +10,6 @@ from ragkit.comparison.sides import GOLD, Side
 from ragkit.metrics.noise import detectable_of_run, repeats_to_decide, variance_split
 from ragkit.metrics.paired import ALPHA, Pair, PairedDifference, compare_pairs, holm
 from ragkit.metrics.registry import Metric
-from ragkit.metrics.statistics import Interval, summarize
 
 RESAMPLES_OF_MEANS = 2000  # as in a run's own summary
 _FIGURES = ("mean", "low", "high", "n_scored", "n_asked", "n_undefined", "n_failed")
@@ -50,12 +49,12 @@ def means(sides: Sequence[Side], context: Context) -> dict[str, dict[str, dict[s
     Where those are all that the run was asked, the figures are those of its own summary.
     """
     made: dict[str, dict[str, dict[str, Any]]] = {metric.name: {} for metric in context.metrics}
+    own = {side.name: _own_means(side, context) for side in sides}
+    fresh = _fresh_means([(side, metric.name) for side in sides for metric in context.metrics
+                          if metric.name not in own[side.name]], context)
     for side in sides:
-        own = _own_means(side, context)
-        wanted = [metric for metric in context.metrics if metric.name not in own]
-        own |= _fresh_means(side, wanted, context)
         for metric in context.metrics:
-            made[metric.name][side.name] = own[metric.name]
+            made[metric.name][side.name] = own[side.name].get(metric.name) or fresh[side.name, metric.name]
     return made
 
 
@@ -70,22 +69,23 @@ def _own_means(side: Side, context: Context) -> dict[str, dict[str, Any]]:
             if name in side.scores_by(context.labels)}
 
 
-def _fresh_means(side: Side, metrics: Sequence[Metric], context: Context) -> dict[str, dict[str, Any]]:
+def _fresh_means(wanted: Sequence[tuple[Side, str]], context: Context) -> dict[tuple[str, str], dict[str, Any]]:
     """Means with intervals that all metrics on the same questions draw together: each for itself takes ten times as
     long."""
-    asked = set(context.questions)
-    scores = side.scores_by(context.labels)
-    values = [context.values(side, metric.name) for metric in metrics]
+    values = [context.values(side, metric) for side, metric in wanted]
     drawn = compare_pairs([Pair(dict.fromkeys(own, 0.0), own) for own in values], context.seed, RESAMPLES_OF_MEANS)
-    made = {}
-    for metric, one in zip(metrics, drawn, strict=True):
-        rows = ((question, score) for question, repeats in scores[metric.name].items() if question in asked
-                for score in repeats.values())
-        counted: Interval = summarize(rows, metric.definition.range, len(asked), context.seed, resamples=1)
-        made[metric.name] = {"mean": one.difference, "low": one.low, "high": one.high, "n_scored": counted.n_scored,
-                             "n_asked": counted.n_asked, "n_undefined": counted.n_undefined,
-                             "n_failed": counted.n_failed}
-    return made
+    return {(side.name, metric): {"mean": one.difference, "low": one.low, "high": one.high,
+                                  **_counts(side, metric, context)}
+            for (side, metric), one in zip(wanted, drawn, strict=True)}
+
+
+def _counts(side: Side, metric: str, context: Context) -> dict[str, int]:
+    """How many questions were scored, failed or undefined, as a summary counts them."""
+    scored, rows = context.values(side, metric), side.scores_by(context.labels)[metric]
+    unscored = [rows[question] for question in context.questions if question not in scored and question in rows]
+    failed = sum(any(score.status == "failed" for score in repeats.values()) for repeats in unscored)
+    return {"n_scored": len(scored), "n_asked": len(context.questions), "n_undefined": len(unscored) - failed,
+            "n_failed": failed}
 
 
 def spreads(sides: Sequence[Side], context: Context) -> dict[str, dict[str, Any]]:

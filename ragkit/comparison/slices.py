@@ -116,10 +116,10 @@ def chosen(found: Mapping[str, object], by: str | Sequence[str] | None) -> list[
 def _slice(sides: Sequence[Side], context: Context, questions: Sequence[str]) -> dict[str, Any]:
     base = of_name(sides, context.baseline)
     keys = [(metric.name, side) for metric in context.metrics for side in others(sides, context.baseline)]
-    wanted = set(questions)
 
     def part(side: Side, metric: str) -> dict[str, float]:
-        return {question: value for question, value in context.values(side, metric).items() if question in wanted}
+        values = context.values(side, metric)
+        return {question: values[question] for question in questions if question in values}
 
     made: dict[str, Any] = {"n": len(questions), **{metric.name: {} for metric in context.metrics}}
     pairs = compare_pairs([Pair(part(base, metric), part(side, metric)) for metric, side in keys], context.seed,
