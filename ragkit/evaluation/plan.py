@@ -100,6 +100,9 @@ class RunPlan:
         return found
 
     def cost(self, tokens_in: float, tokens_out: float) -> float | None:
+        """Money for so many tokens; None where no price is known. Nothing costs nothing at any price."""
+        if not tokens_in and not tokens_out:
+            return 0.0
         return None if self.price is None else (tokens_in * self.price[0] + tokens_out * self.price[1]) / 1e6
 
     def as_dict(self) -> dict[str, Any]:
@@ -207,8 +210,9 @@ class _Planner:
             await label_run(scoring, plan.relevance, planner, None, plan.stores)
             measured = "measured" if planner.is_measured else "as usual, not measured yet"
             self.basis = f"{COUNTED}{planner.bytes_per_token:.1f} bytes a token ({measured})"
-            for name, asks in planner.asks().items():
-                labels = planner.account.by_metric.get(name, Counter())["stored"]  # grades that were stored whole
+            asked, ready = planner.asks(), planner.account.by_metric
+            for name in dict.fromkeys([*asked, *(name for name in ready if ready[name]["stored"])]):
+                asks, labels = asked.get(name, Asks()), ready.get(name, Counter())["stored"]  # labels: stored whole
                 if name not in found:
                     found[name] = MetricPlan(stored=labels, judgements=(
                         asks.calls + asks.calls_stored + asks.calls_shared + labels))

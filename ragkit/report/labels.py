@@ -56,9 +56,10 @@ SIDES = (
 )
 STEP_METRICS = ("recall", "ndcg", "ndcg@5", "ndcg@10", "mrr", "precision@5", "cumulative_recall", "marginal_recall",
                 "novelty", "context_precision", "context_recall", "context_precision_without_reference",
-                "context_relevance")
+                "context_relevance", "query_precision@", "query_ndcg@")
 STEP_CURVE = ("recall", "ndcg", "ndcg@5", "ndcg@10", "cumulative_recall")
-STEP_JUDGED = ("context_precision", "context_recall")  # where a judge read the list of each step
+STEP_JUDGED = (  # where a judge read the list of each step, or graded it for the step's own query
+    "context_precision", "context_recall", "query_precision@", "query_ndcg@")
 CATEGORY_METRICS = ("recall", "allhit", "mrr", "ndcg@10", "faithfulness", "context_recall", "answer_relevancy",
                     "lexical_support", "answer_f1", "exact_match")
 QUESTION_METRICS = ("recall", "ndcg@5", "ndcg@10", "mrr", "faithfulness", "lexical_support", "answer_f1")
@@ -157,10 +158,12 @@ def fate_tone(key: str) -> str:
 
 
 def chosen(names: Iterable[str], preferred: Iterable[str]) -> list[str]:
-    """Those of the preferred names that exist, in the preferred order.
+    """Those of the preferred names that exist, in the preferred order; one that ends in @ stands for every k.
 
-    >>> chosen(["mrr", "hit@1"], ["hit@1", "map", "mrr"])
-    ['hit@1', 'mrr']
+    >>> chosen(["mrr", "hit@3", "ndcg@5"], ["hit@", "map", "mrr"])
+    ['hit@3', 'mrr']
     """
     present = set(names)
-    return [name for name in preferred if name in present]
+    return [name for wanted in preferred for name in (
+        sorted(one for one in present if one.startswith(wanted)) if wanted.endswith("@") else [wanted])
+            if name in present]

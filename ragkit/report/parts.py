@@ -77,8 +77,9 @@ def ledger_lines(data: ReportData) -> list[tuple[str, str]]:
 
 
 def _ledger_value(name: str, value: Any) -> str:
-    if "cost" in name or "price" in name:
-        return numbers.money(value) if value is None or numbers.known(value) is not None else numbers.anything(value)
+    if name.split(", ")[-1] == "cost" or name.split(", ")[0] == "price":  # in the currency of the prices, whatever it is
+        known = value is None or numbers.known(value) is not None
+        return numbers.money(value, "") if known else numbers.anything(value)
     return numbers.NOT_RECORDED if value is None else numbers.anything(value)
 
 

@@ -196,3 +196,17 @@ def test_so_is_a_verdict_of_a_passage_that_several_lists_hold(folder: Path) -> N
     assert done.code == 3, done
     assert about.count(DOCUMENTS["ines"]) == 3, "three tries of one call"
     assert (folder / "runs" / "three" / "summary.json").exists()
+
+
+def test_the_plan_names_the_grades_that_are_stored_and_the_report_those_of_each_steps_query(folder: Path) -> None:
+    with OpenAIServer(relevance_judge) as server:
+        run = ("run", "experiment.yaml", "--variant", "two", "--per-step-query", "--judge", "test-model", "--judge-url",
+               server.url)
+        done, plan = command(*run), command(*run, "--dry-run")
+    rows = {line.split()[0]: line.split()[1:] for line in plan.out.splitlines() if line.strip()}
+    assert rows["relevance"] == ["2", "2", "0", "0", "0", "0", "0", "0", "0", "0.00"]
+    assert "judge calls: 0, cost 0.00" in plan.out, "nothing costs nothing, though nobody knows the price"
+    report = (folder / "runs" / "two" / "report.md").read_text(encoding="utf-8")
+    steps = report.partition("## Step by step")[2].partition("## ")[0]
+    assert "`query_precision@5` | `query_ndcg@5`" in steps
+    assert done.code == 0 and "| all runs, unpriced calls | " in report and "$" not in report.partition("| Ledger")[2]
