@@ -84,6 +84,8 @@ def test_ragkit_rank_gives_the_numbers_of_the_summary(run: Path) -> None:
         assert found["final"][name]["mean"] == pytest.approx(told["metrics"][name]["mean"]), name
     assert found["final"]["ndcg@3"]["per_question"]["q1"] < 1  # b stands before a, though c has no scores of its own
     assert set(found["final"]["recall"]["per_question"]) == {"q1", "q2", "q3"}
+    lines = (run / "trec" / "final.trec").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith("q2")] == ["q2 Q0 x 1 0 my_base", "q2 Q0 c 2 0 my_base"]
 
 
 def test_scores_of_its_own_where_they_fall_from_rank_to_rank(run: Path) -> None:

@@ -77,6 +77,8 @@ def names(titles: Sequence[str], identifiers: Sequence[str], labelled: Mapping[s
 
     >>> names(["d1", "d1", "x", "x"], ["d1-a", "d1-b", "x", "x"], {"d1": 1.0})
     ('d1', 'd1-b', 'x', 'x#2')
+    >>> names(["u", "u", "b"], ["a", "b", "b"], {"u": 1.0, "b": 1.0})
+    ('u', 'b#2', 'b')
     """
     found: dict[str, None] = {}
     for title, identifier in zip(titles, identifiers, strict=True):

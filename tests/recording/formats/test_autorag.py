@@ -87,6 +87,15 @@ def test_a_trial_is_one_step_with_the_list_of_each_node(tmp_path: Path, part: st
     assert ("trial 0 of 1 finished trials was read" in found.notes) == (part == "")
 
 
+def test_the_last_trial_is_read(tmp_path: Path) -> None:
+    project(tmp_path)
+    for number in ("2", "10"):
+        shutil.copytree(tmp_path / "0", tmp_path / number)
+    write(tmp_path / "10" / "post_retrieve_node_line" / "generator" / "0.parquet", [{"generated_texts": "Last"}] * 3)
+    found = read(tmp_path)
+    assert "trial 10 of 3 finished trials was read" in found.notes and found.trajectories[0].answer == "Last"
+
+
 def test_any_of_the_alternatives_is_the_gold(tmp_path: Path) -> None:
     found = read(project(tmp_path))
     assert found.dataset is not None and found.dataset.qrels == {"q1": {"a": 1.0, "c": 1.0}, "q2": {"d": 1.0}}

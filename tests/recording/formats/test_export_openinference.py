@@ -85,15 +85,16 @@ def test_the_context_comes_back(tmp_path: Path, ids: str, ranked: bool) -> None:
     assert back.usage == given.usage
 
 
-def test_without_our_words_the_context_is_found_in_the_prompt(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ranked", [True, False])
+def test_without_our_words_the_context_is_found_in_the_prompt(tmp_path: Path, ranked: bool) -> None:
     steps = (step(0, 0, found("rerank", "ba"), found("retrieve", "abc")),)
-    given = Trajectory("q", "Who?", steps, found("context", "ba"), "Ann")
+    given = Trajectory("q", "Who?", steps, found("context", "ba", ranked=ranked), "Ann")
     rows = list(openinference_spans([given], "base", 0.0))
     for row in rows[1:]:
         del row["attributes"]["metadata"]
     write_jsonl(tmp_path / "spans.jsonl", rows)
     (back,) = read_openinference(tmp_path / "spans.jsonl").trajectories
-    assert back.context is not None and back.context.ids == ("b", "a") and back.context.ranked
+    assert back.context is not None and back.context.ids == ("b", "a") and back.context.ranked == ranked
     assert [one.stage for one in back.steps[0].retrievals] == ["rerank", "retrieve"]
 
 
