@@ -129,6 +129,8 @@ def _alternatives(
     dataset: Dataset, plain: Projection, known: Iterable[Passage]
 ) -> dict[str, dict[str, str]]:
     """Question -> passage id -> gold id, for the known passages of each gold that others do as well for."""
+    if not any("gold_alternatives" in question.metadata for question in dataset.questions):
+        return {}
     passages: dict[str, list[str]] = {}
     for passage in known:
         passages.setdefault(plain.name("", passage), []).append(passage.id)
