@@ -173,6 +173,7 @@ def test_a_node_that_gives_its_list_in_a_command_is_a_stage(store: InMemoryVecto
 
 def test_gold_at_rank_1_of_the_second_step_counts(store: InMemoryVectorStore) -> None:
     """The context of a tool-calling agent is a set: never a concatenation that is cut at k."""
+    pytest.importorskip("pandas")
     search = create_retriever_tool(store.as_retriever(search_kwargs={"k": 3}), "search", "Searches.")
     agent = create_agent(chat(calls("harbour winters Norrby"), calls("Ada Lund born town Vik west coast"), "In Vik."),
                          [search])
