@@ -22,7 +22,7 @@ from ragkit.records.readers.written import written
 from ragkit.records.trajectory import Trajectory
 
 _CONTEXTS, _IDS, _ANSWER = ("retrieved_contexts", "contexts"), ("retrieved_context_ids",), ("response", "answer")
-_OF_THE_APP = {*_CONTEXTS, *_IDS, *_ANSWER, "multi_responses"}
+_OF_THE_APP = {*_CONTEXTS, *_IDS, *_ANSWER, "multi_responses", "repeat"}  # repeats are told by the order of the rows
 _OTHER = {"gold_ids": "gold_texts", "gold_texts": "gold_ids"}
 _EXPECTED = "expected rows of ragas (user_input, retrieved_contexts, response, reference, …)"
 

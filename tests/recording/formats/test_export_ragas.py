@@ -66,7 +66,7 @@ def test_our_own_reader_takes_it_back(tmp_path: Path) -> None:
     assert [one.key for one in found.trajectories] == [("q1", 0), ("q1", 1)]
     assert [one.answer for one in found.trajectories] == ["=HYPERLINK(1)", "Bo"]
     assert found.trajectories[0].steps[0].outermost.ids == ("d1", "007")
-    assert found.trajectories[0].meta["source"]["scores"]["recall"] == 0.5
+    assert found.trajectories[0].meta["source"]["scores"] == {"recall": 0.5}
     assert found.dataset is not None and found.dataset.qrels == {"q1": {"d1": 1.0}}
 
 
