@@ -63,7 +63,10 @@ def agreement(
     judge_key_variable: common.KeyVariable = None,
     judge_options: common.JudgeOption = None,
     judge_language: common.Language = None,
-    store: common.Store = None,
+    store: Annotated[
+        Path | None, typer.Option("--store", help="The judgement store; by default LABELS.judgements.sqlite beside "
+                                  "the labels.")
+    ] = None,
     price: common.Price = None,
     prices: common.Prices = None,
     budget: common.Budget = None,
@@ -137,7 +140,8 @@ def _asked(rows: Labelled, judge: str | None, url: str | None, metric: str, sett
     async def ask() -> tuple[Ratings, dict[str, Any]]:
         with await judge_at(judge, url, settings) as gateway, common.progress(quiet) as bar:
             ratings = await judge_ratings(gateway, rows, metric, bar("judging", len(rows.rows)))
-            return ratings, {**gateway.ledger, "all_runs": total(gateway.store.spending())}
+            ledger = {**gateway.ledger, "all_runs": total(gateway.store.spending())}
+            return ratings, {**ledger, "stored": ledger["stored"] + ratings.n_stored}
 
     return run_async(ask())
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ragkit.errors import DataError, shown
 from ragkit.metrics.agreement import decision_figures
-from ragkit.metrics.resampling import Resampling
+from ragkit.metrics.resampling import Resampling, generator
 from ragkit.records.files import read_object, write_json
 
 SCHEMA = "ragkit.threshold/1"
@@ -170,7 +170,7 @@ def _folds(truth: np.ndarray[Any, Any], groups: Sequence[Hashable] | None, count
     n_groups = int(place.max(initial=-1)) + 1
     size = np.bincount(place, minlength=n_groups)
     share = np.bincount(place, weights=truth, minlength=n_groups) / np.maximum(size, 1)
-    order = np.random.default_rng(seed & (2**64 - 1)).permutation(n_groups)
+    order = generator(seed).permutation(n_groups)
     order = order[np.argsort(-share[order], kind="stable")]
     dealt = np.empty(n_groups, np.int64)
     dealt[order] = np.arange(n_groups) % FOLDS

@@ -42,13 +42,15 @@ Value = float | str | None
 class Ratings:
     """What one rater said of each row: numbers, or all of them names of categories; None where there is no rating.
 
-    `reasons` says why, by the place of the row ("no label", "timed out"); `judge` identifies a judge that was asked.
+    `reasons` says why, by the place of the row ("no label", "timed out"); `judge` identifies a judge that was asked,
+    `n_stored` counts the replies behind those of its judgements that were stored whole.
     """
 
     name: str
     values: tuple[Value, ...]
     reasons: Mapping[int, str] = field(default_factory=dict)
     judge: Mapping[str, str | None] = field(default_factory=dict)
+    n_stored: int = 0
 
     @property
     def categories(self) -> bool:

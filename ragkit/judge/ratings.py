@@ -6,6 +6,7 @@ The rows are read in labelled.py; what their agreement with people is stands in 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ragkit.errors import DataError, JudgeError
@@ -79,7 +80,8 @@ async def judge_ratings(gateway: Gateway, labelled: Labelled, metric: str,
         judged.update({(sample.key, asked.name): unjudged for sample, _ in work
                        if (sample.key, asked.name) not in judged})
     found = [None if sample is None else judged[sample.key, asked.name] for sample in samples]
-    return _ratings(labelled, found, asked, judge)
+    stored = sum(judgement.n_stored for judgement in judged.values() if judgement.n_calls == 0)
+    return replace(_ratings(labelled, found, asked, judge), n_stored=stored)
 
 
 def missing_judgements(gateway: Gateway, labelled: Labelled, metric: str) -> tuple[int, int]:

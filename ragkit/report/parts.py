@@ -77,7 +77,7 @@ def ledger_lines(data: ReportData) -> list[tuple[str, str]]:
 
 
 def _ledger_value(name: str, value: Any) -> str:
-    if name.split(", ")[-1] == "cost" or name.split(", ")[0] == "price":  # in the currency of the prices, whatever it is
+    if name.endswith("cost") or name.startswith("price"):  # in the currency of the prices, whichever that is
         known = value is None or numbers.known(value) is not None
         return numbers.money(value, "") if known else numbers.anything(value)
     return numbers.NOT_RECORDED if value is None else numbers.anything(value)

@@ -75,6 +75,7 @@ def test_a_judge_over_http_is_asked_once_and_kept(labels: Path) -> None:
         assert asked == 36  # statements, then verdicts
         (second,) = found(command(*arguments))
         assert "0 of 18 judgements" in command(*arguments, "--dry-run").out
+        assert "Judge: 0 calls, 36 answers from the store" in command(*arguments[:-1]).out
         assert len(server.calls) == asked
     assert first == second
     assert first["judge"] == "test-model faithfulness"
