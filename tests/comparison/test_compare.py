@@ -125,6 +125,16 @@ def test_equal_names_are_told_apart_by_their_folders(tmp_path: Path) -> None:
         ragkit.compare([one, one])
 
 
+def test_an_experiments_folder_keeps_the_order_of_its_variants(tmp_path: Path) -> None:
+    for name in ("z", "a"):
+        ranked(1, 2, out=tmp_path / name)
+        run = json.loads((tmp_path / name / "run.json").read_text(encoding="utf-8"))
+        (tmp_path / name / "run.json").write_text(json.dumps({**run, "started": "2026"}), encoding="utf-8")
+    assert list(ragkit.compare(tmp_path).data["variants"]) == ["a", "z"], "nothing tells their order"
+    ragkit.compare([tmp_path / "z", tmp_path / "a"]).save(tmp_path)
+    assert list(ragkit.compare(tmp_path).data["variants"]) == ["z", "a"]
+
+
 def test_frames_and_files(tmp_path: Path) -> None:
     made = ragkit.compare({"a": ranked(1, 2, None), "b": ranked(2, 2, 1)}, metrics="mrr,recall@5")
     frame = made.frame().set_index(["metric", "variant"])
