@@ -4,6 +4,7 @@ the searches that a real ReAct agent asked of Wikipedia (first trial), and ends 
 import json
 import os
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +107,15 @@ class Minilm(Embeddings):
         return self._model.embed_query(text).tolist()
 
 
+@cache
+def minilm() -> Minilm:
+    """One for all variants."""
+    return Minilm()
+
+
 def open_store(index: Path, data: Path) -> Chroma:
     """The index on disk; made where it is not there yet, which takes about a minute."""
-    store = Chroma("paragraphs", Minilm(), str(index), collection_configuration={"hnsw": {"space": "cosine"}})
+    store = Chroma("paragraphs", minilm(), str(index), collection_configuration={"hnsw": {"space": "cosine"}})
     rows = read(data / "corpus.jsonl")
     held = set(store.get(include=[])["ids"])
     missing = [row for row in rows if row["_id"] not in held]
