@@ -90,9 +90,10 @@ def _same_level(first: Side, other: Side) -> None:
 
 
 def _same_questions(first: Side, other: Side, questions: Sequence[str], touched: dict[str, str]) -> list[str]:
-    one, two = first.questions, other.questions
-    if one is two:  # run files on the same labels
+    same = _data(first).get("questions")
+    if same is not None and same == _data(other).get("questions"):  # texts and answers are in the fingerprint
         return []
+    one, two = first.questions, other.questions
     answers, unread = [], 0
     for question in questions:
         mine, its = one.get(question), two.get(question)
@@ -106,8 +107,7 @@ def _same_questions(first: Side, other: Side, questions: Sequence[str], touched:
     if answers:
         why = f"{counted(len(answers), 'question')} with another reference answer, such as {answers[0]}"
         touched.update(dict.fromkeys(("answer", "judged"), f"{why}, in {first.name} and {other.name}"))
-    same = _data(first).get("questions") == _data(other).get("questions")
-    if unread and not same:
+    if unread:
         return [f"the texts of {counted(unread, 'question')} of {first.name} and {other.name} cannot be held against "
                 f"each other: {first.why_closed or other.why_closed or 'they are not known'}"]
     return []
