@@ -139,7 +139,8 @@ def _nothing_wrong(found: Findings, labelled: int, failed: int) -> str:
     wrong = outcomes.get("unlabelled_wrong", 0)
     if labelled == 0:
         tail = f" {wrong} answers do not match their reference." if wrong else ""
-        return f"No question has relevance labels, so retrieval cannot be told from generation: label a few.{tail}"
+        return ("No question has relevance labels, so retrieval cannot be told from generation: label a few, or let a "
+                f"judge grade what was retrieved (--relevance judge).{tail}")
     if outcomes.get("incomplete_right", 0):
         return (f"Look at the labels first: {outcomes['incomplete_right']} of {labelled} answers are right without all "
                 "of the labelled evidence, from the model's memory or because other passages hold it too.")

@@ -96,12 +96,14 @@ async def ask_bridge(scoring: Scoring, gateway: Gateway, earlier: EarlierJudge, 
         "to": {"judge": gateway.name, "endpoint": gateway.backend.where},
         "n_drawn": len(drawn),
         "n_judged": judged,
-        "metrics": {metric.name: _compared(metric, drawn, judged, before, now)
+        "metrics": {metric.name: _compared(metric, drawn, before, now)
                     for metric in scoring.of_kind("judged")},
     }
 
 
-def _compared(metric: Metric, drawn: Sequence[Drawn], questions: int, before: Found, now: Found) -> dict[str, Any]:
+def _compared(metric: Metric, drawn: Sequence[Drawn], before: Found, now: Found) -> dict[str, Any]:
+    """How far the two are apart on one metric, for the questions of which the earlier judge scored it."""
+    questions = len({key[0] for key, name in before if name == metric.name})
     both = []
     for one in drawn:
         key = ((one.unit.question_id, one.unit.repeat), metric.name)

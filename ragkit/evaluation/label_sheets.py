@@ -74,7 +74,7 @@ def read_sheet(path: str | Path) -> Sheet:
         labels.append(label)
         lines.append(where.rpartition(":")[2])
         if column:
-            changed.append((lines[-1], column))
+            changed.append((lines[-1], f"{column} of question {label.question_id}"))
     if not labels:
         raise DataError(f"{path}: no row in it; expected a sheet of `ragkit labels sample`")
     return Sheet(tuple(labels), tuple(lines), tuple(changed))
@@ -134,9 +134,11 @@ def _read(where: str, cells: dict[str, str]) -> tuple[HumanLabel, str]:
     while contexts and not contexts[-1]:
         contexts.pop()
     texts = [given.get(name, "") for name in ("question", "answer", "reference")]
+    question = given["question_id"].strip()
+    where = f"{where}: question {shown(question)}"  # a spreadsheet shows no line of the file
     label = HumanLabel(
-        metric, given["question_id"].strip(), _whole(given.get("repeat", ""), where),
-        label_value(given["label"], metric, where), row, _weight(given.get("weight", ""), where),
+        metric, question, _whole(given.get("repeat", ""), where), label_value(given["label"], metric, where), row,
+        _weight(given.get("weight", ""), where),
         given.get("stratum", "").strip(), texts[0], texts[1], tuple(contexts), texts[2], given.get("note", ""),
         {name: given[name] for name in cells
          if name not in {"label", "note", "how", "question", "answer", "reference", *_MACHINE}

@@ -96,11 +96,15 @@ def _needed(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def bridge_title(data: ReportData) -> str:
-    """Which judge came after which; empty where there is no bridge."""
+    """Which judge came after which, with their addresses where the name is one; empty where there is no bridge."""
     found = data.summary.get("bridge")
     if not found:
         return ""
-    return (f"{found['from']['judge']} judged before, {found['to']['judge']} now: "
+    before, now = ({"name": one["judge"], "at": f"{one['judge']} at {one['endpoint']}"} for one in
+                   (found["from"], found["to"]))
+    form = "name" if before["name"] != now["name"] else "at"
+    parameters = " with other parameters" if before["at"] == now["at"] else ""
+    return (f"{before[form]} judged before, {now[form]}{parameters} now: "
             f"{numbers.of(found['n_drawn'], found['n_judged'])} questions were asked of both")
 
 
