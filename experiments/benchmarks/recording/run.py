@@ -45,7 +45,7 @@ def part_times(part: str, rounds: int) -> str:
         for name in names:
             found[name].append(measure(name, part) * 1e6)
             print(f"  {part} {name}: {found[name][-1]:.1f} us", file=sys.stderr)
-    rows = [["contender", "us a call", "us more than plain", "of these rounds", "must", "x plain"]]
+    rows = [["contender", "CPU us a call", "more than plain", "of these rounds", "must", "x plain"]]
     for name in names:
         more = [one - bare for one, bare in zip(found[name], found["plain"], strict=True)]
         times = [one / bare for one, bare in zip(found[name], found["plain"], strict=True)]
