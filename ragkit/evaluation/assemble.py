@@ -21,6 +21,7 @@ from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.summary import app_entry, build_summary
 from ragkit.evaluation.table import FINAL, ScoreRow, to_frame
 from ragkit.evaluation.thresholds import add_shares
+from ragkit.evaluation.trajectory_summary import Watched, add_ratios, trajectory_summary
 from ragkit.evaluation.units import Projection, project, projection_to_json
 from ragkit.judge.judging import judge_work
 from ragkit.judge.ledger import total
@@ -67,6 +68,12 @@ async def assemble(
     states = plan.dataset.label_states()
     summary = build_summary(plan.variant, rows, plan.metrics, states, found.stopped, plan.seed)
     add_shares(summary, rows, plan.thresholds, plan.seed)
+    watched = Watched([t for t in scoring.trajectories if outcomes[t.key] != "not_asked"], scorer.paths,
+                      {question.id: question.category for question in plan.dataset.questions}, found.only_judged)
+    summary |= trajectory_summary(watched, plan.seed)
+    add_ratios(summary["metrics"], watched, plan.metrics, plan.seed)
+    for category, entries in summary["categories"].items():
+        add_ratios(entries, watched.of_category(category), plan.metrics, plan.seed)
     counted = Counter(outcomes.values())
     summary["outcomes"] = {key: counted[key] for key in OUTCOMES if counted[key]}
     summary["app"] = app_entry(scoring.trajectories)

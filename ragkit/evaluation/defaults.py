@@ -9,8 +9,8 @@ from ragkit.metrics.registry import Metric, parse_all
 
 RANK = ("hit@1", "hit@3", "hit@5", "precision@5", "recall", "recall@5", "recall@10", "allhit", "precision_set", "mrr",
         "map", "ndcg@5", "ndcg@10")
-TRAJECTORY = ("cumulative_recall", "marginal_recall", "novelty", "aucr", "steps_to_evidence", "step_efficiency",
-              "redundancy", "rerank_lift", "survival")
+TRAJECTORY = ("cumulative_recall", "marginal_recall", "novelty", "query_drift", "aucr", "steps_to_evidence",
+              "step_efficiency", "redundancy", "rerank_lift", "survival")
 KEYLESS = ("id_context_precision", "id_context_recall", "lexical_support", "lexical_coverage", "answer_f1",
            "exact_match")
 RAGAS = ("context_precision", "context_recall", "faithfulness", "answer_relevancy")

@@ -26,6 +26,7 @@ from ragkit.evaluation.score import Scorer
 from ragkit.evaluation.scoring import Scoring, scored_lists
 from ragkit.evaluation.summary import build_summary
 from ragkit.evaluation.table import FINAL, ScoreRow
+from ragkit.evaluation.trajectory_summary import Watched, add_ratios
 from ragkit.judge.store import JudgementStore
 from ragkit.metrics.trajectory import EvidencePath
 from ragkit.records.judgements import Judgement, Score
@@ -109,6 +110,7 @@ class LabelSets:
         own = self.beside or [row for row in self.rows if row.labels == "judged"]
         stopped = {trajectory.key: judged.after_the_end(trajectory) for trajectory in scoring.trajectories}
         made = build_summary(scoring.variant, own, scoring.metrics, scoring.dataset.label_states(), stopped, seed)
+        add_ratios(made["metrics"], Watched(scoring.trajectories, judged.paths, {}, True), scoring.metrics, seed)
         return {"metrics": made["metrics"], "per_step": made["per_step"], "pool": pool_entry(self.labels),
                 "agreement_with_gold": gold_agreement(scoring, self.labels)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean, quantiles
+from statistics import fmean, median, quantiles
 from typing import Any
 
 from ragkit.evaluation.table import FINAL, ScoreRow
@@ -15,6 +15,7 @@ from ragkit.records.trajectory import Trajectory
 
 SCHEMA = "ragkit.summary/1"
 NO_CATEGORY = "(no category)"
+_REACHED = ("steps_to_evidence", "overrun", "first_relevant_rank")  # undefined where it never came to that
 
 
 def build_summary(
@@ -57,9 +58,14 @@ def _entries(rows: Iterable[ScoreRow], names: Sequence[str], seed: int) -> dict[
 
 
 def _entry(rows: Sequence[ScoreRow], name: str, seed: int) -> dict[str, Any]:
-    """One metric over questions: repeats are averaged per question first."""
-    definition = parse(name).definition
     scores = [(row.question_id, row.score) for row in rows]
+    labels = next((row.labels for row in rows if row.labels != "none"), "none")
+    return entry_of_scores(scores, name, seed, labels)
+
+
+def entry_of_scores(scores: Sequence[tuple[str, Score]], name: str, seed: int, labels: str) -> dict[str, Any]:
+    """One metric over (question id, score) pairs: repeats are averaged per question first."""
+    definition = parse(name).definition
     interval = summarize(scores, definition.range, seed=seed, direction=definition.direction)
     return {
         "mean": interval.mean,
@@ -71,19 +77,30 @@ def _entry(rows: Sequence[ScoreRow], name: str, seed: int) -> dict[str, Any]:
         "n_asked": interval.n_asked,
         "n_undefined": interval.n_undefined,
         "n_failed": interval.n_failed,
-        "labels": next((row.labels for row in rows if row.labels != "none"), "none"),
-        "reasons": _reasons(rows),
+        "labels": labels,
+        "reasons": _reasons(scores),
+        **(_reached(scores, seed) if definition.name in _REACHED else {}),
     }
 
 
-def _reasons(rows: Sequence[ScoreRow]) -> dict[str, int]:
+def _reached(scores: Sequence[tuple[str, Score]], seed: int) -> dict[str, Any]:
+    """How many ever got there, with the interval of that share, and the median of those that did."""
+    counted = [(question_id, score) for question_id, score in scores
+               if score.value is not None or score.reason == "not reached"]
+    share = summarize([(q, Score.scored(score.value is not None)) for q, score in counted], (0, 1), seed=seed)
+    values = [score.value for _, score in counted if score.value is not None]
+    return {"share": {"mean": share.mean, "low": share.low, "high": share.high},
+            "median": float(median(values)) if values else None}
+
+
+def _reasons(scores: Sequence[tuple[str, Score]]) -> dict[str, int]:
     """Why questions have no value: a reason a question, of a repeat that failed before one that is undefined."""
-    questions: dict[str, list[ScoreRow]] = defaultdict(list)
-    for row in rows:
-        questions[row.question_id].append(row)
-    missing = (repeats for repeats in questions.values() if all(row.status != "scored" for row in repeats))
+    questions: dict[str, list[Score]] = defaultdict(list)
+    for question_id, score in scores:
+        questions[question_id].append(score)
+    missing = (repeats for repeats in questions.values() if all(score.status != "scored" for score in repeats))
     first = (next((r for r in repeats if r.status == "failed"), repeats[0]) for repeats in missing)
-    return dict(Counter(str(row.reason) for row in first).most_common())
+    return dict(Counter(str(score.reason) for score in first).most_common())
 
 
 def _per_step(

@@ -11,8 +11,10 @@ from ragkit.evaluation.score import Scorer
 from ragkit.evaluation.scoring import FinalList, Scoring, final_list, passage_text
 from ragkit.evaluation.suspects import passage_hint, suspect_warnings
 from ragkit.evaluation.table import FINAL, ScoreRow
+from ragkit.evaluation.trajectory_summary import repeats
 from ragkit.metrics.fates import fates
 from ragkit.metrics.registry import Metric, parse
+from ragkit.metrics.sessions import query_drift
 from ragkit.metrics.trajectory import EvidencePath, score_path
 from ragkit.records.judgements import Judgement, Score
 from ragkit.records.trajectory import Passage, Retrieval, Trajectory
@@ -123,12 +125,7 @@ class QuestionViews:
 
     def view(self, trajectory: Trajectory) -> QuestionView:
         question = self._scoring.dataset.by_id[trajectory.question_id]
-        path, seen, steps = self._scorer.paths[trajectory.key], set[str](), []
-        for step in trajectory.steps:
-            lists = tuple(self._list(trajectory, r, seen, step.retrievals[i + 1:]) for i, r in
-                          enumerate(step.retrievals))
-            steps.append(StepView(step.index, step.turn, step.outermost.query, lists, step.ms))
-            seen |= set(self._scoring.projection.names(trajectory.question_id, step.outermost.passages))
+        path = self._scorer.paths[trajectory.key]
         end = final_list(trajectory)
         return QuestionView(
             id=trajectory.question_id,
@@ -140,7 +137,7 @@ class QuestionViews:
             answer=trajectory.answer,
             references=question.answers,
             error=trajectory.error,
-            steps=tuple(steps),
+            steps=self._steps(trajectory, path),
             context=self._context(trajectory, end),
             scores=tuple(self._score(row) for row in self._rows[trajectory.key]
                          if row.step == FINAL or row.stage == "judge"),
@@ -150,6 +147,23 @@ class QuestionViews:
             flags=self._flags(trajectory),
             ms=trajectory.ms,
         )
+
+    def _steps(self, trajectory: Trajectory, path: EvidencePath) -> tuple[StepView, ...]:
+        seen, found, views = set[str](), frozenset[str](), []
+        labelled = path.label_state == "labelled" and bool(path.relevant)
+        again, drifts = repeats(trajectory.steps), query_drift(path)
+        for place, step in enumerate(trajectory.steps):
+            lists = tuple(self._list(trajectory, r, seen, step.retrievals[i + 1:]) for i, r in
+                          enumerate(step.retrievals))
+            here = path.relevant & set(path.steps[place])
+            beneath = {name for listed in path.lists(place)[1:] for name in listed.ids} & path.relevant
+            views.append(StepView(
+                step.index, step.turn, step.outermost.query, lists, step.ms, tuple(sorted(here - found)),
+                tuple(sorted(beneath - here)), path.shares[place] if labelled else None, again[place],
+                drifts[place].value, step.outermost.error))
+            seen |= set(self._scoring.projection.names(trajectory.question_id, step.outermost.passages))
+            found |= here
+        return tuple(views)
 
     def _context(self, trajectory: Trajectory, end: FinalList) -> ListView:
         known = trajectory.context

@@ -101,8 +101,9 @@ def metric_row(data: ReportData, name: str, figures: Mapping[str, Any]) -> Metri
 def _note(info: MetricInfo | None, figures: Mapping[str, Any]) -> str:
     """What must stand beside the number: direction, range, how many reached the goal."""
     notes = []
-    if "share" in figures and numbers.known(figures["share"]) is not None:
-        notes.append(f"reached by {numbers.percent(figures['share'])}, median {numbers.plain(figures.get('median'))}")
+    share = figures.get("share") or {}
+    if numbers.known(share.get("mean")) is not None:
+        notes.append(f"reached by {numbers.percent(share['mean'])}, median {numbers.plain(figures.get('median'))}")
     if figures.get("above_threshold"):
         notes.append(above_threshold(figures["above_threshold"]))
     if info is not None and info.direction == "lower":

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ragkit.report.data import ListView, MetricInfo, PassageView, QuestionView, ReportData, ScoreView, StepView
+from tests.support.trajectory_data import figures, per_step, searches
 
 HOSTILE = (  # the first four are the texts of a public report of stored scripting in an evaluation page
     "<script>alert(1)</script>",
@@ -61,22 +62,12 @@ _ANSWER: dict[str, tuple[str, float]] = {
 }
 
 
-def figures(mean: float | None, scored: int, asked: int = 30, failed: int = 0, **more: Any) -> dict[str, Any]:
-    """The figures of one metric as summary.json has them."""
-    spread = 0.11 if scored > 20 else 0.17
-    return {
-        "mean": mean, "low": None if mean is None else max(mean - spread, -1.0),
-        "high": None if mean is None else mean + spread * 0.9, "worst": mean, "best": mean, "n_scored": scored,
-        "n_asked": asked, "n_undefined": asked - scored - failed, "n_failed": failed, "labels": "gold", "reasons": {},
-        **more,
-    }
-
-
 def _metrics(judge: bool) -> dict[str, Any]:
     gold = {"declared unanswerable": 4, "unlabelled": 2}
     metrics = {name: figures(mean, 24, reasons=gold) for name, (_, mean) in {**_RANK, **_TRAJECTORY}.items()}
     metrics["steps_to_evidence"] = figures(
-        1.583, 17, share=0.708, median=1.0, low=1.2, high=1.9, reasons={**gold, "not reached": 7})
+        1.583, 17, share={"mean": 0.708, "low": 0.5, "high": 0.875}, median=1.0, low=1.2, high=1.9,
+        reasons={**gold, "not reached": 7})
     if judge:
         metrics["faithfulness"] = figures(
             0.9, 21, failed=5, worst=0.727, best=0.917, labels="judged",
@@ -132,21 +123,22 @@ def _steps() -> tuple[StepView, ...]:
     first = StepView(0, 0, "How long can the tide mill work on a neap tide?", (
         ListView("rerank", "maxsim", True, "similarity", base, lost=("mill-019#0",)),
         ListView("retrieve", "chroma · minilm", True, "distance", beneath),
-    ), 182.4)
+    ), 182.4, new_gold=("mill-007#1",), lost_gold=("mill-019#0",), recall=1 / 3, drift=0.0)
     second = StepView(1, 1, "neap tide sluice rebuilt " + HOSTILE[8], (
         ListView("fuse", "rrf", True, "similarity", (
             passage("mill-007#1", 1, LONG, score=0.0331, grade=2.0, gold=True),
             passage("mill-044#0", 2, HOSTILE[5], score=0.0164, new=True))),
         ListView("retrieve", "bm25", True, "similarity", (), error="the index is locked by another process"),
-    ), 96.0)
-    third = StepView(2, 1, "潮汐磨坊 小潮", (ListView("retrieve", "bm25", True, "unknown", ()),), None)
+    ), 96.0, recall=1 / 3, repeated=True, drift=0.846)
+    third = StepView(2, 1, "潮汐磨坊 小潮", (ListView("retrieve", "bm25", True, "unknown", ()),), None, recall=1 / 3,
+                     drift=1.0)
     return first, second, third
 
 
 def question(number: int, **more: Any) -> QuestionView:
     """One worst question; the first has everything that can go wrong in it."""
     context = ListView("context", "last prompt", False, "unknown", (
-        passage("mill-007#1", 1, LONG, grade=2.0, gold=True), passage("mill-044#0", 2, HOSTILE[5])))
+        passage("mill-007#1", 1, LONG, grade=2.0, gold=True), passage("mill-044#0", 2, HOSTILE[5], truncated=True)))
     scores = (
         ScoreView("recall", "final", 0.5, "scored"), ScoreView("ndcg@10", "final", 0.6131, "scored"),
         ScoreView("recall@5", "final", None, "undefined", "no order"),
@@ -164,7 +156,7 @@ def question(number: int, **more: Any) -> QuestionView:
         "answer": "On a neap tide the mill works three hours. It works at night too, since 1874.",
         "references": ("Barely three hours; the Harlow brothers rebuilt the sluice in 1911.",), "error": None,
         "steps": _steps(), "context": context, "scores": scores,
-        "fates": {"mill-007#1": "in_context", "mill-019#0": "lost_at_rerank", "mill-050#0": "never_retrieved"},
+        "fates": {"mill-007#1": "in_context", "mill-019#0": "lost_at_rerank", "mill-050#0": "lost_at_cut"},
         "warnings": ("the context was found in the last prompt; one passage was cut",),
         "flags": ("no passage holds the number 1874",), "ms": 1240.0,
     } | more
@@ -187,16 +179,6 @@ def _worst() -> tuple[QuestionView, ...]:
     )
 
 
-def _per_step() -> dict[str, Any]:
-    curves = {"recall": (0.521, 0.382, 0.25), "ndcg@10": (0.563, 0.301, 0.214), "mrr": (0.604, 0.35, 0.3),
-              "precision@5": (0.23, 0.15, 0.1), "cumulative_recall": (0.521, 0.646, 0.722),
-              "marginal_recall": (0.521, 0.125, 0.076), "novelty": (1.0, 0.62, None)}
-    reached = (24, 16, 5)
-    return {str(step): {name: figures(means[step], reached[step] if means[step] is not None else 0, reached[step],
-                                      reasons={} if means[step] is not None else {"empty list": 5})
-                        for name, means in curves.items()} for step in range(3)}
-
-
 def _categories() -> dict[str, Any]:
     base = {"factual": (0.88, 9), "comparison": (0.64, 6), "how-to": (0.71, 5), "multi-hop": (0.42, 4),
             HOSTILE[5]: (0.3, 1), "": (0.5, 1)}
@@ -213,9 +195,9 @@ def enumerate_tenths(*names: str) -> list[tuple[float, str]]:
 def report_data(judge: bool = True, **more: Any) -> ReportData:
     """A whole report; `judge=False` is the run without a key."""
     summary = {
-        "schema": "ragkit.summary/1", "variant": "iterative + maxsim",
+        "schema": "ragkit.summary/1", "variant": "iterative + maxsim", **searches(HOSTILE[5]),
         "questions": {"asked": 30, "labelled": 24, "unanswerable": 4, "unlabelled": 2},
-        "metrics": _metrics(judge), "per_step": _per_step(), "categories": _categories(),
+        "metrics": _metrics(judge), "per_step": per_step(), "categories": _categories(),
         "outcomes": {"complete_right": 9, "complete_wrong": 3, "incomplete_wrong": 11, "incomplete_right": 1,
                      "unanswerable_refused": 3, "unanswerable_answered": 1, "unlabelled_right": 1, "failed": 1},
         "app": {"ms": {"mean": 1240.2, "median": 980.0, "p95": 3720.0}, "tokens": {"input": 48210, "output": 3911},
