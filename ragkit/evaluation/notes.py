@@ -10,7 +10,7 @@ from ragkit.evaluation.join import listed
 from ragkit.evaluation.scoring import Scoring, all_lists, final_list
 from ragkit.evaluation.suspects import suspect_notes
 from ragkit.evaluation.table import ScoreRow
-from ragkit.recording.formats.imported import holdings
+from ragkit.recording.formats.imported import holdings, shows_its_searches
 from ragkit.records.labels import check_labels, require_known_labels
 from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Trajectory
@@ -44,7 +44,7 @@ def run_notes(scoring: Scoring, rows: Sequence[ScoreRow]) -> list[str]:
     if empty:
         notes.append(f"{len(empty)} trajectories ended with no results: {listed(empty)}")
     asked = [t for t in trajectories if t.error is None and not t.meta.get("not_asked")]
-    silent = [t.question_id for t in asked if not t.steps]
+    silent = [t.question_id for t in asked if not t.steps and shows_its_searches(t)]
     if silent:
         notes.append(f"{len(silent)} of {len(trajectories)} trajectories answered without retrieval: {listed(silent)}")
     copies = sum(len(p) - len(set(p)) for t in trajectories

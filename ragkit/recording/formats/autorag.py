@@ -13,8 +13,8 @@ from typing import Any
 
 from ragkit.errors import DataError
 from ragkit.recording.formats.autorag_gold import Table, groups_of, questions_of, read_parquet
-from ragkit.recording.formats.flat import UNKNOWN, number, row_notes
-from ragkit.recording.formats.imported import Imported, numbered
+from ragkit.recording.formats.flat import number, row_notes
+from ragkit.recording.formats.imported import UNKNOWN, Imported, numbered
 from ragkit.records.questions import Dataset
 from ragkit.records.readers.rows import identifier, is_missing
 from ragkit.records.readers.tables import read_csv

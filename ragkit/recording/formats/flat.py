@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError, shown
-from ragkit.recording.formats.imported import holdings, score_notes
+from ragkit.recording.formats.imported import UNKNOWN, holdings, score_notes
 from ragkit.recording.passages import as_passage
 from ragkit.records.questions import Dataset
 from ragkit.records.readers.rows import Row, dataset_from_rows, identifier, is_list, is_missing
@@ -17,8 +17,6 @@ from ragkit.records.trajectory import Passage, Retrieval, ScoreKind, Step, Traje
 
 GOLD = ("reference", "answers", "gold_ids", "gold_texts", "unanswerable")
 """The fields of a row that say what is right, as ragkit.records.readers.rows names them."""
-
-UNKNOWN = "the file does not say what was retrieved for this answer; that it shows no search means nothing"
 
 
 def items(value: Any, where: str) -> list[Any] | None:

@@ -9,6 +9,17 @@ from ragkit.records.aliases import is_generated
 from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Passage, Trajectory
 
+UNKNOWN = "the file does not say what was retrieved for this answer; that it shows no search means nothing"
+
+
+def shows_its_searches(trajectory: Trajectory) -> bool:
+    """Whether a trajectory without steps made no search, and not: its file holds answers alone.
+
+    >>> shows_its_searches(Trajectory("q", "?")), shows_its_searches(Trajectory("q", "?", meta={"warnings": [UNKNOWN]}))
+    (True, False)
+    """
+    return bool(trajectory.steps) or UNKNOWN not in trajectory.meta.get("warnings", ())
+
 
 @dataclass(frozen=True)
 class Imported:
