@@ -201,6 +201,28 @@ def test_a_stream_that_began_in_its_own_trace_stays_there(store: InMemoryVectorS
     assert [step.outermost.query for step in inner.trajectory.steps] == ["b"]
 
 
+def test_what_began_in_one_trace_goes_on_in_it_whatever_the_context_says(store: InMemoryVectorStore) -> None:
+    pytest.importorskip("langgraph")
+    from langchain_core.tools.retriever import create_retriever_tool
+
+    search = create_retriever_tool(store.as_retriever(search_kwargs={"k": 1}), "search", "Searches.")
+    recorder = Recorder()
+
+    def handler(name: str) -> Iterator[str]:
+        agent = create_agent(chat(calls(f"{name} 1"), calls(f"{name} 2"), "done"), [search])
+        with recorder.trace(name):
+            for _ in agent.stream({"messages": [("user", name)]}):
+                yield name
+
+    left = [handler("a"), handler("b")]
+    with warnings.catch_warnings(action="ignore"):
+        while left:
+            left = [one for one in left if next(one, None) is not None]
+    assert {one.question: [step.outermost.query for step in one.steps] for one in recorder.trajectories} == {
+        "a": ["a 1", "a 2"], "b": ["b 1", "b 2"]}
+    assert recorder.orphans == 0
+
+
 def test_bound_async_generators(store: InMemoryVectorStore) -> None:
     recorder = Recorder()
 
