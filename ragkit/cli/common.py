@@ -152,6 +152,15 @@ def progress(quiet: bool = False) -> Iterator[Callable[[str, int | None], Callab
         yield start
 
 
+def data_set(name: str) -> str | Path:
+    """What a data set is opened by: "sample" is the built-in one (./sample a folder of that name), all else a path."""
+    if name != "sample":
+        return name
+    from ragkit.sample import sample_folder
+
+    return sample_folder()
+
+
 def finish(evaluation: Evaluation, as_json: bool, page: Path | None) -> None:
     """Print the summary (or its JSON) and leave with 3 where something failed in part."""
     if as_json:

@@ -157,12 +157,9 @@ def build_own_pipeline(
 
 
 def _dataset(experiment_file: Path, dataset: str) -> str | Path:
-    """The path of the data set; "sample" is the built-in one."""
-    if dataset == "sample":
-        from ragkit.sample import sample_folder
-
-        return sample_folder()
-    return _beside(experiment_file, dataset)
+    """The path of the data set: the built-in one, or as it is named, or beside the experiment file."""
+    found = common.data_set(dataset)
+    return found if isinstance(found, Path) else _beside(experiment_file, found)
 
 
 def _beside(experiment_file: Path, name: str) -> str | Path:

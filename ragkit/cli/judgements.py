@@ -58,7 +58,9 @@ def merge(
 @app.command("export")
 def export(
     store: Where,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE.jsonl", help="A judgement a line.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.jsonl", help="A judgement a line; - for stdout.")
+    ] = None,
     qrels: Annotated[
         Path | None, typer.Option("--qrels", metavar="FILE", help="The relevance grades as qrels: BEIR's form where "
                                   "the name ends in .tsv, else TREC's.")
@@ -77,8 +79,12 @@ def export(
     path = store_of(store)
     if out is not None:
         rows = list(records(path, calls))
-        write_jsonl(out, rows)
-        common.say(f"{out}: {counted(len(rows), 'record')}")
+        if str(out) == "-":
+            for row in rows:
+                common.say(json.dumps(row, allow_nan=False))
+        else:
+            write_jsonl(out, rows)
+            common.say(f"{out}: {counted(len(rows), 'record')}")
     if qrels is not None:
         from ragkit.judge.qrels import write_qrels
 

@@ -17,7 +17,8 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
 
 @app.command("check")
 def check(
-    dataset: Annotated[str, typer.Argument(help="A folder in BEIR's form, or a CSV, TSV or JSON Lines file.")],
+    dataset: Annotated[str, typer.Argument(help="A folder in BEIR's form, a CSV, TSV or JSON Lines file, or "
+                                           "sample, the built-in one.")],
     trajectories: Annotated[
         Path | None, typer.Option("--trajectories", help="Match gold texts on the passages seen in this file.")
     ] = None,
@@ -28,7 +29,7 @@ def check(
     from ragkit.records.labels import check_labels
     from ragkit.records.readers import load_dataset
 
-    data = load_dataset(dataset, columns=columns(column), split=split)
+    data = load_dataset(common.data_set(dataset), columns=columns(column), split=split)
     passages = None
     if trajectories is not None:
         from ragkit.evaluation.units import seen_passages

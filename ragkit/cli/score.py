@@ -13,7 +13,8 @@ from ragkit.cli import common
 def score(
     context: typer.Context,
     trajectories: Annotated[Path, typer.Argument(help="trajectories.jsonl: what the app did, a line a question.")],
-    dataset: Annotated[str, typer.Option("--dataset", help="A folder in BEIR's form, or a CSV or JSON Lines file.")],
+    dataset: Annotated[str, typer.Option("--dataset", help="A folder in BEIR's form, a CSV or JSON Lines file, "
+                                       "or sample, the built-in one.")],
     out: Annotated[Path, typer.Option("--out", help="The run folder; an existing one resumes and adds metrics.")],
     metrics: common.Metrics = None,
     judge: common.Judge = None,
@@ -61,17 +62,18 @@ def score(
                  "relevance": relevance, "per_step_query": per_step_query, "judge_steps": judge_steps,
                  "threshold": threshold, "labels": labels or (), "rejudge": rejudge}
     settings = common.judge_settings(**common.judge_flags(context))
+    data = common.data_set(dataset)
     if dry_run:
         from ragkit.cli.plan import print_plans
         from ragkit.evaluation.plan import plan_scoring
 
-        print_plans([run_async(plan_scoring(trajectories, dataset, metrics=metrics, judge=judge, out=out,
+        print_plans([run_async(plan_scoring(trajectories, data, metrics=metrics, judge=judge, out=out,
                                             judge_url=judge_url, judge_settings=settings, **arguments))], as_json)
         return
     with common.progress(as_json) as bar:
         judged = bar("judging", None) if judge or judge_url else None
         evaluation = run_async(
-            ascore(trajectories, dataset, metrics=metrics, judge=judge, out=out, judge_url=judge_url,
+            ascore(trajectories, data, metrics=metrics, judge=judge, out=out, judge_url=judge_url,
                    judge_settings=settings, on_judged=judged, **arguments)
         )
     common.finish(evaluation, as_json, out / "report.html")
