@@ -1,6 +1,6 @@
 """The same searches, asked of Wikipedia by the real agent and of the Chroma index by the replayed one: what each found.
 
-    python experiments/hotpotqa_langgraph/against_live.py RUNS_FOLDER        # after `ragkit run …/experiment.yaml`
+    python -m experiments.hotpotqa_langgraph.against_live RUNS_FOLDER        # after `ragkit run …/experiment.yaml`
 
 The page that the real agent read counts as a gold paragraph by its title (what the traces say) or, where the title was
 another one (a redirect), by its text: more than half of the paragraph's words of four letters and more stand in it.
@@ -50,15 +50,14 @@ def line(name: str, trajectories: list[ragkit.Trajectory]) -> tuple[str, Any]:
     result = ragkit.score(trajectories, str(data_folder()), metrics=names.split(","))
     metrics, table = result.summary["metrics"], result.scores
 
-    def of(metric: str, key: str = "mean") -> str:
-        one = metrics[metric]
-        low, high = ("low", "high") if key == "mean" else ("share_low", "share_high")
-        return f"{one[key]:.2f} [{one[low]:.2f}, {one[high]:.2f}]"
+    def shown(one: Any) -> str:
+        return f"{one['mean']:.2f} [{one['low']:.2f}, {one['high']:.2f}]"
 
     gains = table[(table.metric == "marginal_recall") & (table.step != "final")]
     carried = [f"{entry['cumulative_recall']['mean']:.2f}" for entry in result.summary["per_step"].values()]
-    cells = (name, of("steps_to_evidence", "share"), f"{metrics['steps_to_evidence']['median']:g}",
-             f"{(gains.value == 0).sum()} of {len(gains)}", of("allhit"), of("survival"), " ".join(carried))
+    reaching = metrics["steps_to_evidence"]
+    cells = (name, shown(reaching["share"]), f"{reaching['median']:g}", f"{(gains.value == 0).sum()} of {len(gains)}",
+             shown(metrics["allhit"]), shown(metrics["survival"]), " ".join(carried))
     return "| " + " | ".join(cells) + " |", table
 
 
@@ -84,10 +83,14 @@ def main(runs: Path) -> None:
             counts = Counter("more" if b > a else "less" if b < a else "the same" for a, b in pairs)
             print(f"gold found, {name} against {side}: " + ", ".join(f"{counts[one]} {one}" for one in
                                                                   ("more", "the same", "less")))
-    quoted = [step for trace in read(data_folder() / "traces.react.jsonl") if trace["trial"] == 1
-              for step in trace["steps"] if step["tool"] == "Search" and '"' in step["tool_input"]]
-    print(f"searches with quotation marks: {len(quoted)}, of which Wikipedia answered "
-          f"{sum(bool(step['found']) for step in quoted)}")
+    gold = ragkit.load_dataset(str(data_folder())).qrels
+    quoted = [(one.question_id, step.outermost) for one in sides["retriever-tool"] for step in one.steps
+              if '"' in step.outermost.query]
+    pages = sum(bool(step.outermost.passages) for one in sides["Wikipedia, by title"] for step in one.steps
+                if '"' in step.outermost.query)
+    hits = sum(bool(gold[question_id].keys() & set(found.ids)) for question_id, found in quoted)
+    print(f"searches with quotation marks: {len(quoted)}; Wikipedia answered {pages}, {hits} lists of retriever-tool "
+          "hold gold")
 
 
 if __name__ == "__main__":
