@@ -21,6 +21,7 @@ class PassageView:
     new: bool = False  # not seen in an earlier step
     copy: bool = False  # a later copy of an id in the same list
     hint: str = ""  # what makes its text read like an instruction to a model
+    truncated: bool = False  # the context holds the start of its text alone
 
 
 @dataclass(frozen=True)
@@ -112,12 +113,20 @@ class ReportData:
     "metrics": {name: {mean, low, high, worst, best, n_scored, n_asked, n_undefined, n_failed, labels, reasons}},
     "per_step": {"0": {metric: {...same...}}}, "categories": {name: {metric: {...same...}}}, "outcomes": {...},
     "app": {...}, "judge": {...}}. In it
-    - a metric may also have "median" and "share" (of the scored questions; steps_to_evidence has both);
+    - a metric may also have "median" and "share" {"mean", "low", "high"} (steps_to_evidence: the share of questions
+      that ever got there, and the median of those that did);
     - "reasons" is {reason: count}; the order of "metrics" is the order of the tables;
     - "outcomes" counts questions under the keys of `ragkit.report.labels.OUTCOMES`;
     - "app" is {"ms": {"mean", "median", "p95"}, "tokens": {"input", "output"}, "cost": {"total", "per_question"}};
       null or an absent key is shown as "not recorded";
-    - "judge" is the ledger; nested mappings are flattened, and an unknown price is null, never 0.
+    - "judge" is the ledger; nested mappings are flattened, and an unknown price is null, never 0;
+    - "funnel" is {"labels": "gold" | "judged", "noun", "all": {"total", "stages": {fate: {"count", "share"}}},
+      "categories": {name: {...same...}}}, its fates those of `ragkit.report.labels.FATES`;
+    - "retrieval" is {"answered_without", "failing_steps", "repeated_queries", "wasted_steps": {"count", "of", "share"}
+      each, "steps", "turns": {"mean", "median", "max"} each, "context": {"known", "of", "truncated", "sets"}};
+    - "per_turn" is like "per_step", where searches ran at once; "recall_spread" is {"0": {"q10", "q25", "median",
+      "q75", "q90", "n"}}: cumulative recall over trajectories, the last value carried forward.
+    A summary of an earlier version may lack the last four.
 
     Of `run` (run.json) the header shows "app", "dataset", "judge", "embedder", "started", "label", "git", "seeds",
     "versions", "fingerprints" and "config", each a text, a number or a mapping, each where present.
@@ -132,7 +141,7 @@ class ReportData:
     rank_histogram: Mapping[str, int]  # "1", "2", ..., "11-20", "missed" -> relevant passages, final list
     hit_curve: Mapping[str, float]  # "hit@1" -> mean
     step_reach: Mapping[str, int]  # "0" -> trajectories that reached the step
-    fates: Mapping[str, int]  # where gold passages ended, over all questions
+    fates: Mapping[str, int]  # where gold passages ended, over all questions; shown where there is no "funnel"
     rerank: Mapping[str, int]  # {"helped", "hurt", "unchanged"} questions; empty without a re-ranker
     worst: tuple[QuestionView, ...]
     failures: tuple[tuple[str, str, str], ...]  # question id, metric or "app", reason

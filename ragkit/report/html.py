@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ragkit.errors import MissingPackageError
-from ragkit.report import corrected, judged, labels, numbers, parts, plots, rows, texts
+from ragkit.report import corrected, judged, labels, numbers, parts, plots, rows, step_plots, texts, trajectory
 from ragkit.report.data import MetricInfo, QuestionView, ReportData
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -50,11 +50,14 @@ class TextStore:
 def render_html(data: ReportData) -> str:
     """The whole page as text, to be written as utf-8."""
     script, plotly, style = _asset("report.js"), _plotly(), _asset("report.css")
-    figures = plots.figures(data)
+    steps = step_plots.step_figures(data)
+    figures = plots.figures(data) | steps
+    panels = [figure for name, figure in steps.items() if name != step_plots.SPREAD]
     page = _environment().get_template("report.html.jinja").render(
         data=data, summary=_Loose(data.summary), run=_Loose(data.run),
         questions=_Loose(data.summary.get("questions") or {}), rows=rows, parts=parts, numbers=numbers,
-        corrected=corrected, judged=judged, figures=figures,
+        corrected=corrected, judged=judged, trajectory=trajectory, figures=figures, panels=panels,
+        spread=steps.get(step_plots.SPREAD),
         plot_data=texts.embedded_json({name: figure.spec for name, figure in figures.items()}),
         store=TextStore(), sections=sections(data), definitions=definitions(data), answer_length=_ANSWER_LENGTH,
         style=Markup(style), script=Markup(script), plotly=Markup(plotly) if figures else "",  # noqa: S704  (our own)
@@ -73,7 +76,8 @@ def sections(data: ReportData) -> list[tuple[str, str]]:
         ("judged", "Judged labels", bool(summary.get("judged_labels"))),
         ("ranks", "Ranks", bool(plots.hit_curve(data) or plots.rank_histogram(data))),
         ("steps", "Step by step", bool(summary.get("per_step"))),
-        ("lost", "Where gold was lost", bool(data.fates)),
+        ("behaviour", "Retrieval behaviour", bool(trajectory.behaviour(data))),
+        ("lost", "Where evidence was lost", bool(trajectory.funnel(data) or data.fates)),
         ("reranker", "The re-ranker", bool(parts.rerank_parts(data))),
         ("categories", "By category", bool(rows.category_rows(data)[0])),
         ("app", "The app", True),

@@ -58,6 +58,8 @@ STEP_METRICS = ("recall", "ndcg", "ndcg@5", "ndcg@10", "mrr", "precision@5", "cu
                 "novelty", "context_precision", "context_recall", "context_precision_without_reference",
                 "context_relevance", "query_precision@", "query_ndcg@")
 STEP_CURVE = ("recall", "ndcg", "ndcg@5", "ndcg@10", "cumulative_recall")
+THIN_REACH, THIN_SHARE = 10, 0.1  # a step that fewer trajectories, or a smaller share of them, reached is marked thin
+THIN, THIN_RULE = "few reached it", "fewer than 10 trajectories, or than a tenth of those of the first step"
 STEP_JUDGED = (  # where a judge read the list of each step, or graded it for the step's own query
     "context_precision", "context_recall", "query_precision@", "query_ndcg@")
 CATEGORY_METRICS = ("recall", "allhit", "mrr", "ndcg@10", "faithfulness", "context_recall", "answer_relevancy",
@@ -78,11 +80,17 @@ GUIDE = (
     ("ndcg@k", "graded labels, or the fine order matters. Better ndcg at the same hit rate means that questions that "
                "already worked got better while the failing ones still fail"),
 )
-FATES: Mapping[str, str] = {
+FATES: Mapping[str, str] = {  # in the order of the funnel
     "not_in_index": "not in the index", "never_retrieved": "never retrieved", "lost_at_fuse": "lost at the fusion",
-    "lost_at_rerank": "lost at the re-ranker", "lost_at_filter": "lost at the filter", "lost_at_cut": "lost at the cut",
-    "in_context": "in the context", "in_context_wrong": "in the context, answer wrong",
-    "in_context_right": "in the context, answer right",
+    "lost_at_rerank": "lost at the re-ranker", "lost_at_filter": "lost at a filter",
+    "lost_at_cut": "cut before the context", "lost_at_budget": "no room in the context",
+    "in_context_right": "in the context, answer right", "in_context_wrong": "in the context, answer wrong",
+    "in_context_unchecked": "in the context, answer not checked", "in_context": "in the context",
+}
+FATE_FILLS: Mapping[str, str] = {  # the fill of a fate in every bar; fills of one hue differ in their hatching
+    "not_in_index": "plain", "never_retrieved": "bad", "lost_at_fuse": "lost-1", "lost_at_rerank": "lost",
+    "lost_at_filter": "lost-2", "lost_at_cut": "lost-3", "lost_at_budget": "lost-4", "in_context_right": "good",
+    "in_context_wrong": "warn", "in_context_unchecked": "info", "in_context": "good",
 }
 STAGES: Mapping[str, str] = {
     "retrieve": "retriever", "rerank": "re-ranker", "filter": "filter", "fuse": "fusion", "context": "context",
@@ -141,7 +149,7 @@ def fate(key: str) -> str:
     """The words of a gold passage's fate.
 
     >>> fate("lost_at_rerank"), fate("lost_at_budget")
-    ('lost at the re-ranker', 'lost at budget')
+    ('lost at the re-ranker', 'no room in the context')
     """
     return FATES.get(key) or words(key)
 
@@ -155,6 +163,15 @@ def fate_tone(key: str) -> str:
     if key.startswith("in_context"):
         return "warn" if key.endswith("wrong") else "good"
     return "lost" if key.startswith("lost") else "bad" if key.startswith("never") else "plain"
+
+
+def fate_fill(key: str) -> str:
+    """The fill of a fate in a bar, the same wherever it stands.
+
+    >>> fate_fill("lost_at_rerank"), fate_fill("lost_at_gate")
+    ('lost', 'lost')
+    """
+    return FATE_FILLS.get(key) or fate_tone(key)
 
 
 def chosen(names: Iterable[str], preferred: Iterable[str]) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ragkit.report import corrected, judged, labels, numbers, parts, plots, rows, texts
-from ragkit.report.data import ListView, QuestionView, ReportData, ScoreView
+from ragkit.report import corrected, judged, labels, numbers, parts, plots, rows, step_plots, texts, trajectory
+from ragkit.report.data import ListView, QuestionView, ReportData, ScoreView, StepView
 from ragkit.report.html import definitions
 
 _ANSWER = 400  # characters of an answer that a table-like line bears
@@ -15,8 +15,8 @@ def render_markdown(data: ReportData) -> str:
     """The whole report as text, to be written as utf-8."""
     made = [
         _head(data), _fix_first(data), _headline(data), _corrected(data), _judged(data), _ranks(data),
-        _steps(data), _lost(data), _categories(data), _app(data), _judge(data), _questions(data),
-        _failures(data), _notes(data), _definitions(data),
+        _steps(data), _behaviour(data), _lost(data), _reranker(data), _categories(data), _app(data), _judge(data),
+        _questions(data), _failures(data), _notes(data), _definitions(data),
     ]
     return "\n\n".join(line for part in made for line in part if line) + "\n"
 
@@ -109,21 +109,46 @@ def _corrected(data: ReportData) -> list[str]:
 
 
 def _ranks(data: ReportData) -> list[str]:
-    made: list[str] = []
-    for figure in plots.figures(data).values():
-        if figure.body:
-            body = [[texts.markdown(cell) for cell in line] for line in figure.body]
-            made += [f"### {texts.markdown(figure.label)}", table(figure.head, body)]
+    made = _numbers(plots.figures(data).values())
     return [f"## Where the relevant {texts.markdown(data.unit)}s stand", *made] if made else []
+
+
+def _numbers(figures: Iterable[plots.Figure]) -> list[str]:
+    """The numbers of figures, each as a table beneath what it shows."""
+    made: list[str] = []
+    for figure in figures:
+        body = [[texts.markdown(cell) for cell in line] for line in figure.body]
+        made += [f"### {texts.markdown(figure.label)}", table(figure.head, body)]
+    return made
 
 
 def _steps(data: ReportData) -> list[str]:
     names, lines = rows.step_rows(data)
     if not lines:
         return []
-    body = [[line.step, line.reached, *map(_cell, line.cells)] for line in lines]
-    return ["## Step by step", "One search is one step, counted from 0; in brackets n scored / n that reached it.",
+    body = [[_step(data, line.step), line.reached, *map(_cell, line.cells)] for line in lines]
+    made = ["## Step by step", "One search is one step, counted from 0; in brackets n scored / n that reached it.",
             table(["Step", "Reached by", *map(texts.code, names)], body)]
+    if trajectory.any_thin(data):
+        made.append(f"Few: {labels.THIN_RULE}.")
+    spread = step_plots.step_figures(data).get(step_plots.SPREAD)
+    made += _numbers([spread] if spread else [])
+    turn_names, turns = trajectory.turn_rows(data)
+    if turns:
+        body = [[texts.markdown(line.step), line.reached, *map(_cell, line.cells)] for line in turns]
+        made += ["### Turn by turn", "Searches that ran at once share a turn: what they found together, as a set.",
+                 table(["Turn", "Questions", *map(texts.code, turn_names)], body)]
+    return made
+
+
+def _step(data: ReportData, step: str) -> str:
+    return texts.markdown(step) + (" (few)" if trajectory.thin(data, step) else "")
+
+
+def _behaviour(data: ReportData) -> list[str]:
+    lines = [f"- **{fact.title}:** {texts.markdown(f'{fact.value} {fact.note}'.rstrip())}"
+             for fact in trajectory.behaviour(data)]
+    return ["## Retrieval behaviour", "\n".join(lines)] if lines else []
 
 
 def _cell(row: rows.MetricRow | None) -> str:
@@ -131,12 +156,24 @@ def _cell(row: rows.MetricRow | None) -> str:
 
 
 def _lost(data: ReportData) -> list[str]:
-    made = []
-    for title, head, bars in (("Where gold was lost", "Fate", parts.fate_parts(data.fates)),
-                              ("What the re-ranker did", "Questions", parts.rerank_parts(data))):
-        if bars:
-            made += [f"## {title}", table([head, "Count"], [[texts.markdown(bar.name), bar.count] for bar in bars])]
-    return made
+    found, title = trajectory.funnel(data), "## Where evidence was lost"
+    if found is None:
+        return _bars(title, "Fate", parts.fate_parts(data.fates))
+    lines = zip(found.heads, zip(*(own.segments for own in found.slices), strict=True), strict=True)
+    body = [[texts.markdown(head), *(f"{part.count} ({part.share})" if part else "0" for part in line)]
+            for head, line in lines]
+    body.append(["all", *(own.total for own in found.slices)])
+    names = [texts.markdown(own.name) for own in found.slices]
+    return [title, "By the deepest stage that each reached in any step; each column adds up to all of them.",
+            table([texts.markdown(found.noun.capitalize()), *names], body)]
+
+
+def _reranker(data: ReportData) -> list[str]:
+    return _bars("## What the re-ranker did", "Questions", parts.rerank_parts(data))
+
+
+def _bars(title: str, head: str, bars: Sequence[parts.Part]) -> list[str]:
+    return [title, table([head, "Count"], [[texts.markdown(bar.name), bar.count] for bar in bars])] if bars else []
 
 
 def _categories(data: ReportData) -> list[str]:
@@ -190,9 +227,13 @@ def _question(question: QuestionView) -> str:
     lines += [f"- **Warning:** {texts.markdown(warning)}" for warning in question.warnings]
     for step in question.steps:
         found = _ids(step.lists[0]) if step.lists else "nothing"
-        lines.append(f"- **Step {step.index}:** “{_short(step.query)}” → {found}")
-    if question.context is not None:
-        lines.append(f"- **Context{'' if question.context.ranked else ' (a set)'}:** {_ids(question.context)}")
+        lines.append(f"- **Step {step.index}** ({texts.markdown(trajectory.searches_of_turn(question, step))}): "
+                     f"“{_short(step.query)}” → {found}{_brought(step)}")
+    if question.outcome != "not_asked":
+        known = f" {_ids(question.context)}" if question.context is not None else ""
+        missing = ", ".join(map(texts.code, trajectory.left_out(question)))
+        lines.append(f"- **Context:** {texts.markdown(trajectory.context_words(question))}{known}"
+                     + (f"; found by a step, missing here: {missing}" if missing else ""))
     lines += [f"- **Statement {number} of the reference:** {_short(text)}"
               for number, text in enumerate(question.statements, 1)]
     if question.fates:
@@ -205,6 +246,16 @@ def _question(question: QuestionView) -> str:
     return "\n".join([*lines, f"- **Scores:** {', '.join(scores)}" if scores else ""]).rstrip()
 
 
+def _brought(step: StepView) -> str:
+    """What a step found first, what it lost and where, the recall after it, and the marks of its query."""
+    told = [f"new gold {', '.join(map(texts.code, step.new_gold))}"] if step.new_gold else []
+    told += [f"lost at the {texts.markdown(stage)} {', '.join(map(texts.code, ids))}"
+             for stage, ids in trajectory.lost_at(step)]
+    told += [texts.markdown(words) for words, *_ in trajectory.marks(step)]
+    told += [f"{numbers.percent(step.recall)} of the gold so far"] if step.recall is not None else []
+    return "".join(f"; {part}" for part in told)
+
+
 def _state(score: ScoreView) -> str:
     return ": ".join(part for part in labels.state(score.status, score.reason) if part)
 
@@ -213,9 +264,8 @@ def _ids(found: ListView) -> str:
     """The ids of a list, gold in bold."""
     if found.error:
         return f"failed: {texts.markdown(found.error)}"
-    ids = [f"**{texts.code(p.id)}**" if p.gold else texts.code(p.id) for p in found.passages]
-    lost = f"; lost here: {', '.join(map(texts.code, found.lost))}" if found.lost else ""
-    return (", ".join(ids) or "nothing came back") + lost
+    return ", ".join(f"**{texts.code(p.id)}**" if p.gold else texts.code(p.id) for p in found.passages) \
+        or "nothing came back"
 
 
 def _short(text: str) -> str:

@@ -110,6 +110,29 @@ def percent(value: object, decimals: int = 0) -> str:
     return NONE if number_ is None else f"{number_ * 100:.{decimals}f}%"
 
 
+def share(value: object) -> str:
+    """A share that is not told as nothing or all where it is neither.
+
+    >>> share(0.724), share(0.004), share(0.0004), share(0.9999), share(1), share(None)
+    ('72%', '0.4%', 'under 0.1%', 'over 99.9%', '100%', '–')
+    """
+    number_ = known(value)
+    if number_ is None or number_ in (0, 1) or 0.005 <= number_ < 0.995:
+        return percent(number_)
+    if 0.0005 <= number_ < 0.9995:
+        return percent(number_, 1)
+    return "under 0.1%" if number_ < 0.5 else "over 99.9%"
+
+
+def percents(low: object, high: object) -> str:
+    """The interval of a share; empty where it is not known.
+
+    >>> percents(0.6, 0.823), percents(None, 1)
+    ('60%–82%', '')
+    """
+    return "" if known(low) is None or known(high) is None else f"{percent(low)}–{percent(high)}"
+
+
 def milliseconds(value: object) -> str:
     """A duration given in milliseconds, in the unit that reads best.
 

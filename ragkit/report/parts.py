@@ -100,15 +100,9 @@ def app_facts(data: ReportData) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def fate_parts(fates: Mapping[str, int]) -> list[Part]:
-    """Where gold passages ended, as the parts of a bar; stages that lost some have shades of one colour."""
-    parts: list[Part] = []
-    for key, times in fates.items():
-        tone = labels.fate_tone(key)
-        lost = sum(part.tone.startswith("lost") for part in parts)
-        if times:
-            shade = f"-{min(lost, 3)}" if tone == "lost" and lost else ""
-            parts.append(Part(labels.fate(key), numbers.count(times), times, tone + shade))
-    return parts
+    """Where gold passages ended, as the parts of a bar."""
+    return [Part(labels.fate(key), numbers.count(times), times, labels.fate_fill(key))
+            for key, times in fates.items() if times]
 
 
 def rerank_parts(data: ReportData) -> list[Part]:

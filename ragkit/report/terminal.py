@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragkit.records.unseen import spelt_out
-from ragkit.report import corrected, judged, labels, numbers, parts, rows, texts
+from ragkit.report import corrected, judged, labels, numbers, parts, rows, texts, trajectory
 from ragkit.report.data import ReportData
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def render_terminal(data: ReportData, encoding: str = "utf-8") -> Group:
             shown.append(write.line(f"{name}: {rows.above_threshold(figures['above_threshold'])}"))
     if len(rows.step_rows(data, [])[1]) > 1:
         shown.append(write.steps(data))
+    shown += write.searches(data)
     others = parts.other_outcomes(data)
     if parts.crossed(data):
         shown.append(write.matrix(data))
@@ -161,6 +162,14 @@ class Writer:
             cells = (numbers.NONE if row is None else row.mean for row in line.cells)
             made.add_row(*map(self.safe, (line.step, line.reached, *cells)))
         return made
+
+    def searches(self, data: ReportData) -> list[Text]:
+        """Where the evidence ended; of several steps also when it was complete, and who answered without any."""
+        evidence = trajectory.evidence(data) if trajectory.several_steps(data) else None
+        silent = trajectory.without_retrieval(data)
+        facts = [evidence, silent if silent and silent.value != "0" else None]
+        lines = [f"{fact.title}: {fact.value} {fact.note}" for fact in facts if fact]
+        return [self.line(line) for line in (*lines, trajectory.funnel_line(data)) if line]
 
     def matrix(self, data: ReportData) -> Table:
         heads, lines = parts.matrix(data)

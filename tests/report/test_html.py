@@ -16,6 +16,7 @@ from ragkit.report import html as page_module
 from ragkit.report.data import ListView, PassageView, ScoreView, StepView
 from ragkit.report.html import question_anchor, render_html, sections
 from ragkit.report.plots import figures
+from ragkit.report.step_plots import step_figures
 from tests.support.report_data import HOSTILE, question, report_data, unlabelled_data
 from tests.support.report_data import figures as metric_figures
 
@@ -121,13 +122,13 @@ def test_the_data_of_the_plots_is_strict_json(page):
         raise AssertionError(name)
 
     plots = json.loads(page.scripts[0][1], parse_constant=refuse)
-    assert list(plots) == ["hit-curve", "rank-histogram", "step-curve"]
+    assert list(plots) == ["hit-curve", "rank-histogram", "step-recall", "step-ndcg@10", "recall-spread"]
 
 
 def test_sections_stand_in_their_order(page):
     main = [a["id"] for tag, a in page.elements if tag == "section"]
-    assert main == ["fix-first", "headline", "ranks", "steps", "lost", "reranker", "categories", "app", "judge",
-                    "questions", "failures", "notes", "definitions"]
+    assert main == ["fix-first", "headline", "ranks", "steps", "behaviour", "lost", "reranker", "categories", "app",
+                    "judge", "questions", "failures", "notes", "definitions"]
     links = [a["href"][1:] for tag, a in page.elements if tag == "a"]
     ids = {a["id"] for _, a in page.elements if "id" in a}
     assert set(main) <= set(links) and set(links) <= ids
@@ -252,40 +253,8 @@ def test_links_to_questions_are_stable():
     assert question_anchor(first) == "q-a.20.b~2" and question_anchor(second) == "q-a.2e.b"
 
 
-def test_figures_are_valid_plotly_and_draw_no_markup_of_the_data():
-    import plotly.graph_objects as go
-
-    summary = dict(report_data().summary)
-    summary["per_step"] = {"0": {"recall": metric_figures(None, 0), "ndcg@5": metric_figures(0.5, 3)}}
-    for data in (report_data(), report_data(summary=summary, rank_histogram={"missed": 1}, hit_curve={"hit@1": 0.0})):
-        made = figures(data)
-        assert len(made) == 3
-        for figure in made.values():
-            go.Figure(dict(figure.spec))  # raises for any name that plotly does not know
-
-
-def test_the_curve_of_an_undefined_step_has_a_hole():
-    step = figures(report_data())["step-curve"].spec["data"]
-    assert [trace["name"] for trace in step] == ["recall", "ndcg@10", "cumulative_recall"]
-    summary = dict(report_data().summary)
-    summary["per_step"] = {"10": {"recall": metric_figures(0.5, 3)}, "2": {"recall": metric_figures(None, 0)}}
-    trace = figures(report_data(summary=summary))["step-curve"].spec["data"][0]
-    assert trace["x"] == ["2", "10"] and trace["y"] == [None, 0.5]
-
-
-def test_lines_that_would_hide_each_other_are_one():
-    summary = dict(report_data().summary)
-    summary["per_step"] = {str(step): {
-        "recall": metric_figures(0.5, 3), "ndcg@10": metric_figures(0.1 + 0.2 if step else 0.7, 3),
-        "ndcg@5": metric_figures(0.3 if step else 0.7, 3), "cumulative_recall": metric_figures(0.5 + step / 4, 3),
-        "ndcg": metric_figures(None, 0)} for step in (0, 1)}
-    traces = figures(report_data(summary=summary))["step-curve"].spec["data"]
-    assert [(trace["name"], trace["y"]) for trace in traces] == [
-        ("recall", [0.5, 0.5]), ("ndcg@5 = ndcg@10", [0.7, 0.3]), ("cumulative_recall", [0.5, 0.75])]
-
-
 def test_nothing_is_drawn_where_nothing_was_scored():
-    assert figures(unlabelled_data()) == {}
+    assert figures(unlabelled_data()) == {} == step_figures(unlabelled_data())
 
 
 @pytest.mark.slow

@@ -55,8 +55,9 @@ def test_markdown_has_the_same_figures_and_reasons(markdown):
     assert "nan" not in markdown.lower().split()
     heads = [line[3:] for line in markdown.splitlines() if line.startswith("## ")]
     assert heads == ["What to fix first", "Headline numbers", "Where the relevant chunks stand", "Step by step",
-                     "Where gold was lost", "What the re-ranker did", "By category", "The app: time, tokens, cost",
-                     "The judge", "Worst questions", "Failures", "Notes", "What the numbers mean"]
+                     "Retrieval behaviour", "Where evidence was lost", "What the re-ranker did", "By category",
+                     "The app: time, tokens, cost", "The judge", "Worst questions", "Failures", "Notes",
+                     "What the numbers mean"]
 
 
 def test_markdown_of_an_empty_run():

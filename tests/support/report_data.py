@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ragkit.report.data import ListView, MetricInfo, PassageView, QuestionView, ReportData, ScoreView, StepView
-from tests.support.trajectory_data import figures, per_step, searches
+from tests.support.trajectory_data import figures, one_search, per_step, searches
 
 HOSTILE = (  # the first four are the texts of a public report of stored scripting in an evaluation page
     "<script>alert(1)</script>",
@@ -249,6 +249,7 @@ def unlabelled_data() -> ReportData:
                     for name, own in summary["metrics"].items()},
         "per_step": {"0": {"recall": figures(None, 0, reasons=gold), "novelty": figures(1.0, 30)}},
         "categories": {"factual": {"recall": figures(None, 0, reasons=gold), "answer_f1": figures(0.4, 12)}},
+        **one_search(),
         "outcomes": {"unlabelled_right": 11, "unlabelled_wrong": 14, "unanswerable_unchecked": 2, "not_asked": 1,
                      "failed": 2},
     }

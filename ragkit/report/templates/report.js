@@ -4,7 +4,8 @@
   "use strict";
   var data = JSON.parse(document.getElementById("plot-data").textContent);
   var dark = window.matchMedia("(prefers-color-scheme: dark)");
-  var onDark = { "#0072B2": "#56B4E9", "#D55E00": "#F0803C", "#56B4E9": "#9AD4F5", "#009E73": "#2FC79A" };
+  var onDark = { "#0072B2": "#56B4E9", "#D55E00": "#F0803C", "#56B4E9": "#9AD4F5", "#009E73": "#2FC79A",
+    "rgba(0,114,178,0.28)": "rgba(86,180,233,0.34)", "rgba(0,114,178,0.13)": "rgba(86,180,233,0.16)" };
 
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
