@@ -103,7 +103,9 @@ def _note(info: MetricInfo | None, figures: Mapping[str, Any]) -> str:
     notes = []
     share = figures.get("share") or {}
     if numbers.known(share.get("mean")) is not None:
-        notes.append(f"reached by {numbers.percent(share['mean'])}, median {numbers.plain(figures.get('median'))}")
+        between = numbers.percents(share.get("low"), share.get("high"))
+        notes.append(f"reached by {numbers.share(share['mean'])}{f' ({between})' if between else ''}, "
+                     f"median {numbers.plain(figures.get('median'))}")
     if figures.get("above_threshold"):
         notes.append(above_threshold(figures["above_threshold"]))
     if info is not None and info.direction == "lower":
