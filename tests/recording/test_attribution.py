@@ -173,3 +173,4 @@ def test_a_trace_inside_a_trace_takes_its_own_searches() -> None:
         search("c")
     assert [step.outermost.query for step in outer.trajectory.steps] == ["a", "c"]
     assert [step.outermost.query for step in inner.trajectory.steps] == ["b"]
+    assert "guessed" not in outer.trajectory.meta and current_trace() is None

@@ -209,6 +209,32 @@ def test_bound_pools_are_told_apart() -> None:
         assert "guessed" not in one.meta
 
 
+def test_callbacks_that_are_handed_on_tell_it_in_raw_pools_too() -> None:
+    recorder, gate = Recorder(), threading.Barrier(4, timeout=30)
+
+    class HandsOn(Slow):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            config = {"callbacks": run_manager.get_child()}
+            with ThreadPoolExecutor(2) as pool:
+                parts = [pool.submit(Slow().invoke, one, config) for one in queries(query, 2)]
+            return [found for part in parts for found in part.result()]
+
+    def ask(name: str) -> None:
+        with recorder.trace(name):
+            gate.wait()
+            HandsOn().invoke(name)
+            gate.wait()
+
+    with warnings.catch_warnings(action="error"), ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, NAMES[:4]))
+    for one in recorder.trajectories:
+        (step,) = one.steps
+        assert [found.stage for found in step.retrievals] == ["fuse", "retrieve", "retrieve"]
+        assert sorted(found.query for found in step.retrievals) == [one.question, *queries(one.question, 2)]
+        assert "guessed" not in one.meta
+    assert recorder.orphans == 0
+
+
 def test_a_trace_inside_a_run_of_another_is_nearer_than_the_run() -> None:
     """An app that traces itself, asked inside a trace: what it does belongs to its own."""
     recorder = Recorder()
