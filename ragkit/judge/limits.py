@@ -91,12 +91,15 @@ class Slots:
         stands in a queue behind the first calls of all the others. All are waited for before an error is raised: one
         that is no JudgeError, if there is one.
         """
-        begun: list[asyncio.Task[None]] = []
+        begun, waiting = list[asyncio.Task[None]](), iter(jobs)
         room = asyncio.Semaphore(2 * self._count)  # for jobs that wait for something else than a slot
         try:
-            for job in jobs:
+            while True:
                 await room.acquire()
                 await self._few.wait()
+                job = next(waiting, None)  # made only now: an interrupted run leaves none behind that was never begun
+                if job is None:
+                    break
                 begun.append(asyncio.create_task(job))
                 begun[-1].add_done_callback(lambda _: room.release())
                 await asyncio.sleep(0)  # its calls get in line

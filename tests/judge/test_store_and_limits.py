@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
@@ -136,3 +137,26 @@ def test_all_jobs_are_done_before_the_gravest_error_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         asyncio.run(Slots(2).in_turn(map(job, range(9))))
     assert sorted(done) == [0, 1, 2, 4, 6, 7, 8]
+
+
+def test_an_interrupted_run_leaves_no_job_that_was_never_begun() -> None:
+    made: list[int] = []
+    begun: list[int] = []
+
+    async def work(number: int) -> None:
+        begun.append(number)
+        await asyncio.sleep(60)
+
+    def job(number: int) -> Coroutine[None, None, None]:
+        made.append(number)
+        return work(number)
+
+    async def main() -> None:
+        running = asyncio.create_task(Slots(2).in_turn(map(job, range(40))))
+        await asyncio.sleep(0.02)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(main())
+    assert made == begun and 0 < len(made) < 40
