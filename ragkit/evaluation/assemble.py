@@ -69,7 +69,8 @@ async def assemble(
     summary = build_summary(plan.variant, rows, plan.metrics, states, found.stopped, plan.seed)
     add_shares(summary, rows, plan.thresholds, plan.seed)
     watched = Watched([t for t in scoring.trajectories if outcomes[t.key] != "not_asked"], scorer.paths,
-                      {question.id: question.category for question in plan.dataset.questions}, found.only_judged)
+                      {question.id: question.category for question in plan.dataset.questions}, found.only_judged,
+                      scorer.unsure)
     summary |= trajectory_summary(watched, plan.seed)
     add_ratios(summary["metrics"], watched, plan.metrics, plan.seed)
     for category, entries in summary["categories"].items():

@@ -17,10 +17,10 @@ from ragkit.records.judgements import Score
 
 _ONE_WAY = {"precision", "precision_set", "precision_returned", "id_context_precision", "hit", "mrr", "dcg",
             "first_relevant_rank", "query_precision", "recall", "allhit", "cumulative_recall", "aucr",
-            "steps_to_evidence"}
+            "steps_to_evidence", "overrun", "cost_per_evidence", "sdcg"}
 _OWN_IDEAL = {"ap_retrieved", "ndcg_returned"}  # divided by what the list itself holds
 _STATEMENTS = {"marginal_recall", "step_efficiency", "survival"}  # compare lists, whatever else the pool holds
-_GRADELESS = {"novelty", "redundancy", "judged"}
+_GRADELESS = {"novelty", "redundancy", "judged", "query_drift"}
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ NO_FULL_R: Final = "judged labels give no full R"
 NO_STATEMENT: Final = "no statement in the reference answer"
 JUDGED: Final = "judged"
 _BY_STATEMENTS = {"recall", "allhit"}  # of the rank metrics; of the others over steps all but these:
-_BY_GRADES = {"rerank_lift", "rerank_lift_mrr", "novelty", "redundancy"}
-_BY_GAIN = {"dcg", "ndcg", "ndcg_exp", "ndcg_returned", "query_ndcg", "rerank_lift"}  # every grade above 0 counts
+_BY_GRADES = {"rerank_lift", "rerank_lift_mrr", "novelty", "redundancy", "sdcg", "nsdcg"}
+_BY_GAIN = {"dcg", "ndcg", "ndcg_exp", "ndcg_returned", "query_ndcg", "rerank_lift", "sdcg", "nsdcg"}  # of all grades
 _BY_IDS = {"id_context_recall"}
 _UNSEEN = "\0not found"  # stands for what answers the question, where nothing in the pool does
 
@@ -48,12 +48,14 @@ class JudgedScorer:
     """Scores one variant with judged labels. `right` says whether an answer is right.
 
     `paths` are in statements of the reference answer, without labels where these are not known; `graded` in passages.
+    `unsure` are the trajectories whose path could be another one, had all of it been judged.
     """
 
     def __init__(self, scoring: Scoring, labels: JudgedLabels, right: Callable[[Trajectory], bool | None]) -> None:
         self._scoring, self._labels, self._right = scoring, labels, right
         self._states = scoring.dataset.label_states()
         self._grades = {id(pool): labels.grades(pool) for pool in labels.pools}
+        self.unsure = set[tuple[str, int]]()
         self.paths = {trajectory.key: self._outcome_path(trajectory) for trajectory in scoring.trajectories}
         self.graded = {trajectory.key: self._graded_path(trajectory, False, labels.level)
                        for trajectory in scoring.trajectories}
@@ -185,6 +187,7 @@ class JudgedScorer:
         for metric in metrics:
             by_grades = metric.definition.name in _BY_GRADES
             reason = withheld or (None if by_grades else self._no_statements(pool))
+            reason = reason if metric.definition.needs_gold else None
             if reason is None:
                 groups.setdefault(_least(metric, self._labels.level) if by_grades else None, []).append(metric)
             else:
@@ -204,6 +207,8 @@ class JudgedScorer:
             return evidence_path(trajectory, lambda _: (), {}, answer_right=self._right(trajectory),
                                  label_state=self._states[trajectory.question_id])
         low, high = self._stated_path(trajectory, False), self._stated_path(trajectory, True)
+        if low != high:
+            self.unsure.add(trajectory.key)
         if self._no_statements(self._pool(trajectory)) is None and evidence_complete(low) == evidence_complete(high):
             return low
         return evidence_path(trajectory, lambda _: (), {}, answer_right=self._right(trajectory),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ragkit.evaluation.join import listed
 from ragkit.evaluation.judged_labels import JudgedScorer
 from ragkit.evaluation.judged_rows import NO_JUDGE
 from ragkit.evaluation.relevance import (
@@ -31,6 +32,7 @@ from ragkit.judge.store import JudgementStore
 from ragkit.metrics.trajectory import EvidencePath
 from ragkit.records.judgements import Judgement, Score
 from ragkit.report.data import QuestionView
+from ragkit.report.numbers import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +85,12 @@ class LabelSets:
 
     @property
     def notes(self) -> list[str]:
-        return [] if self.labels is None else judged_notes(self.labels)
+        notes = [] if self.labels is None else judged_notes(self.labels)
+        if self.scorer.unsure:
+            notes.append(f"{counted(len(self.scorer.unsure), 'trajectory', 'trajectories')} left out of the funnel and "
+                         "of what is counted over steps, since passages were not judged that could change it: "
+                         + listed(list(dict.fromkeys(question for question, _ in sorted(self.scorer.unsure)))))
+        return notes
 
     @property
     def failures(self) -> list[tuple[str, str, str]]:
@@ -136,7 +143,7 @@ def score_labels(scoring: Scoring, judgements: Mapping[tuple[tuple[Any, ...], st
     queries = _unasked_query_rows(scoring) if judged is None else judged.query_rows()
     made = judged.rows() if judged is not None and relevance else []
     if judged is not None and labels is not None and not gold:
-        scorer.paths = dict(judged.paths)
+        scorer.paths, scorer.unsure = dict(judged.paths), judged.unsure
         shown = replace(scoring, projection=labels.projection(), level=labels.level)
         stopped = {t.key: judged.after_the_end(t) for t in scoring.trajectories}
         return LabelSets(scoring, shown, scorer, [*made, *rows, *queries], [], stopped, judged.graded, labels, judged)

@@ -30,6 +30,7 @@ class Scorer:
         self.answers: dict[tuple[str, int], dict[str, Score]] = {}  # what the rule "right" looks at
         self.paths: dict[tuple[str, int], EvidencePath] = {}
         self.offline: OfflineResults = {}
+        self.unsure: set[tuple[str, int]] = set()  # whose path could be another one, had a judge judged all of it
 
     def rows(self, gold: bool = True) -> list[ScoreRow]:
         """All rows: every step's list, the trajectory metrics, and the metrics at the end.

@@ -6,7 +6,7 @@ Plain data for summary.json; renders nothing. Means of metrics are in summary.py
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 from typing import Any
@@ -33,12 +33,14 @@ class Watched:
     """The trajectories of a run that the app was asked for, with their evidence paths and categories.
 
     `judged`: the paths count statements of the reference answer, as a judge labelled them, instead of gold passages.
+    `unsure`: whose path could be another one, had the judge judged all; they are in nothing that is counted over steps.
     """
 
     trajectories: Sequence[Trajectory]
     paths: Mapping[tuple[str, int], EvidencePath]
     categories: Mapping[str, str | None]
     judged: bool = False
+    unsure: Set[tuple[str, int]] = frozenset()
 
     def of_category(self, name: str) -> Watched:
         """The trajectories of one category alone, by its name in the summary."""
@@ -49,8 +51,9 @@ class Watched:
         return NO_CATEGORY if found is None else found
 
     def labelled(self) -> list[tuple[Trajectory, EvidencePath]]:
-        """Those that did not fail and whose question has something relevant."""
-        pairs = ((trajectory, self.paths[trajectory.key]) for trajectory in self.trajectories)
+        """Those that did not fail, whose question has something relevant and whose path is sure."""
+        pairs = ((trajectory, self.paths[trajectory.key]) for trajectory in self.trajectories
+                 if trajectory.key not in self.unsure)
         return [(trajectory, path) for trajectory, path in pairs
                 if trajectory.error is None and path.label_state == "labelled" and path.relevant]
 

@@ -150,7 +150,7 @@ class QuestionViews:
 
     def _steps(self, trajectory: Trajectory, path: EvidencePath) -> tuple[StepView, ...]:
         seen, found, views = set[str](), frozenset[str](), []
-        labelled = path.label_state == "labelled" and bool(path.relevant)
+        labelled = path.label_state == "labelled" and bool(path.relevant) and trajectory.key not in self._scorer.unsure
         again, drifts = repeats(trajectory.steps), query_drift(path)
         for place, step in enumerate(trajectory.steps):
             lists = tuple(self._list(trajectory, r, seen, step.retrievals[i + 1:]) for i, r in

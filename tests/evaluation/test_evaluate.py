@@ -53,9 +53,15 @@ def test_the_run_folder_holds_everything(tmp_path: Path) -> None:
         "outcomes",
         "app",
         "judge",
+        "funnel",
+        "retrieval",
+        "per_turn",
+        "recall_spread",
     ]
     assert (summary["schema"], summary["variant"]) == ("ragkit.summary/1", "base")
     assert summary["questions"] == {"asked": 4, "labelled": 2, "unanswerable": 1, "unlabelled": 1}
+    reached = summary["metrics"]["steps_to_evidence"]
+    assert (reached.pop("share"), reached.pop("median")) == ({"mean": 1.0, "low": 1.0, "high": 1.0}, 1.5)
     assert all(set(entry) == ENTRY for entry in summary["metrics"].values())
     assert list(summary["per_step"]) == ["0", "1"]
     assert all(set(entry) == ENTRY for step in summary["per_step"].values() for entry in step.values())

@@ -7,54 +7,18 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ragkit.errors import DataError
 from ragkit.evaluation.evaluate import areport, run_async, score
 from ragkit.evaluation.pooling import on_one_pool, pool_fingerprint
-from ragkit.evaluation.result import Evaluation
 from ragkit.evaluation.table import FINAL, read_scores
-from ragkit.judge.settings import JudgeSettings
-from ragkit.records.questions import Dataset, Document, Question
-from ragkit.records.trajectory import Passage, Retrieval, Step, Trajectory
-from tests.support.openai_server import OpenAIServer, Reply, Request, ragas_input
+from ragkit.records.questions import Dataset, Document
+from ragkit.records.trajectory import Passage, Retrieval
+from tests.support.labelled_runs import BARE, DOGS, FILM, HALF, INES, MAKER, TWO_STEPS, judged, trajectory, values
+from tests.support.openai_server import OpenAIServer, Request, ragas_input
 from tests.support.relevance import relevance_judge
-
-FILM, INES = Passage("film", "The film was made by Ines. [1]"), Passage("ines", "Ines was born in 1951. [3]")
-DOGS, HALF = Passage("dogs", "Dogs bark."), Passage("half", "Ines. [2]")
-MAKER = Question("q1", "When was the maker born?", ("The film was made by Ines. Ines was born in 1951.",))
-BARE = Question("q2", "What barks?")
-METRICS = ("hit@1,recall,recall@1,allhit,mrr,map,ndcg@5,precision@2,judged@5,id_context_recall,cumulative_recall,"
-           "novelty,aucr@3,steps_to_evidence,survival")
-
-
-def trajectory(question: Question, *steps: tuple[str, tuple[Passage, ...]], context: tuple[Passage, ...] = (),
-               **more: Any) -> Trajectory:
-    made = tuple(Step(i, (Retrieval("retrieve", query, found),)) for i, (query, found) in enumerate(steps))
-    return Trajectory(question.id, question.text, made, Retrieval("context", "", context), **{"answer": "1951", **more})
-
-
-TWO_STEPS = trajectory(MAKER, ("who made @film", (FILM, DOGS)), ("born @1951", (DOGS, INES)), context=(FILM, INES))
-
-
-def judged(items: list[Trajectory], data: Dataset | tuple[Question, ...] = (MAKER, BARE), *,
-           reply: Reply = relevance_judge, url: str = "", **more: Any) -> tuple[Evaluation, list[Request]]:
-    """The run, and what its judge was asked."""
-    dataset = data if isinstance(data, Dataset) else Dataset(data)
-    settings = {"backoff": 0.01, "reasks": 0, **more.pop("settings", {})}
-    given = {"metrics": METRICS, "judge": "test-model", "relevance": "judge", **more}
-    with OpenAIServer(reply) as server:
-        made = score(items, dataset, judge_url=url or server.url, judge_settings=JudgeSettings(**settings), **given)
-    return made, server.calls
-
-
-def values(evaluation: Evaluation, question: str, step: str = FINAL, labels: str = "judged") -> dict[str, Any]:
-    frame = evaluation.scores
-    own = frame[(frame["question_id"] == question) & (frame["step"] == step) & (frame["labels"] == labels)]
-    return {row.metric: round(row.value, 6) if row.status == "scored" else f"{row.status}: {row.reason}"
-            for row in own.itertuples()}
 
 
 def test_values_worked_by_hand() -> None:
@@ -220,7 +184,8 @@ def test_an_app_that_failed_is_failed_and_a_set_has_no_order() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_rank_metrics_are_those_of_the_same_grades_as_gold(seed: int) -> None:
     """The judged labels, written down as gold, give the same numbers where something in the pool is relevant."""
-    dice, names = random.Random(seed), "hit@2,precision@3,precision_set,mrr,map,map@2,ndcg,ndcg@2,ndcg_exp@3,dcg"
+    dice, names = random.Random(seed), (
+        "hit@2,precision@3,precision_set,mrr,map,map@2,ndcg,ndcg@2,ndcg_exp@3,dcg,sdcg@2,nsdcg@2")
     passages = [Passage(f"p{n}", f"Passage {n}. [{dice.choice([0, 1, 2, 3])}]") for n in range(8)]
     passages.append(Passage("best", "The best. [3]"))
     items = [trajectory(q, *[("?", tuple(dice.sample(passages, 4))) for _ in range(2)],
