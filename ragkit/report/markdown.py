@@ -164,7 +164,8 @@ def _lost(data: ReportData) -> list[str]:
             for head, line in lines]
     body.append(["all", *(own.total for own in found.slices)])
     names = [texts.markdown(own.name) for own in found.slices]
-    return [title, "By the deepest stage that each reached in any step; each column adds up to all of them.",
+    about = "By the deepest stage that each reached in any step; each column adds up to all of them."
+    return [title, f"{about} {trajectory.unknown_contexts(data)}".rstrip(),
             table([texts.markdown(found.noun.capitalize()), *names], body)]
 
 

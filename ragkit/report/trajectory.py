@@ -111,7 +111,7 @@ def evidence(data: ReportData) -> Fact | None:
         return None
     between = numbers.percents(share.get("low"), share.get("high"))
     median = numbers.known(figures.get("median"))
-    return Fact("Complete evidence found", numbers.share(share["mean"]), "of questions"
+    return Fact("All evidence found", numbers.share(share["mean"]), "of questions"
                 + (f" (95% interval {between})" if between else "")
                 + (f", median {numbers.plain(median)} search{'' if median == 1 else 'es'}" if median else ""))
 
@@ -165,6 +165,17 @@ def _context(entry: Mapping[str, Any]) -> Fact | None:
              (("sets", "without an order"), ("truncated", "with a text cut off")) if entry.get(key)]
     return Fact("Final context known", numbers.count(entry.get("known")),
                 "; ".join([f"of {numbers.count(entry['of'])}", *notes]))
+
+
+def unknown_contexts(data: ReportData) -> str:
+    """What stands for the context in the funnel where the app showed none; empty where all are known."""
+    found: Mapping[str, Any] = (data.summary.get("retrieval") or {}).get("context") or {}
+    known, of = numbers.known(found.get("known")), numbers.known(found.get("of"))
+    if known is None or of is None or known >= of:
+        return ""
+    which = "No trajectory shows its final context" if not known else \
+        f"Only {numbers.count(known)} of {numbers.count(of)} trajectories show their final context"
+    return f"{which}; {'else ' if known else ''}what the steps returned counts as the context."
 
 
 def turn_rows(data: ReportData) -> tuple[list[str], list[StepRow]]:
