@@ -25,12 +25,17 @@ _SHORT = {"gold": GOLD_PASSAGES, "labels": LABEL_STATE, "length": LENGTH, "tags"
 
 
 def slicings(facts: Sequence[QuestionFacts]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """slicing -> slice -> question ids. One that does not tell the questions apart is left out.
+    """As `all_slicings`, without those that do not tell the questions apart.
 
     >>> made = slicings([QuestionFacts("q1", category="how-to"), QuestionFacts("q2"), QuestionFacts("q3")])
     >>> made
     {'category': {'how-to': ('q1',), '(no category)': ('q2', 'q3')}}
     """
+    return {name: parts for name, parts in all_slicings(facts).items() if len(parts) > 1}
+
+
+def all_slicings(facts: Sequence[QuestionFacts]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """slicing -> slice -> question ids, in the order of the questions."""
     made = {
         CATEGORY: _by(facts, lambda one: one.category, NO_CATEGORY),
         GOLD_PASSAGES: _by(facts, _hops, UNKNOWN),
@@ -43,7 +48,16 @@ def slicings(facts: Sequence[QuestionFacts]) -> dict[str, dict[str, tuple[str, .
         if all(value is None or isinstance(value, str | bool | int) for value in values) \
                 and len(set(values)) <= _MOST_VALUES:
             made[f"{METADATA}{key}"] = _by(facts, partial(_value, key), NO_VALUE)
-    return {name: parts for name, parts in made.items() if len(parts) > 1}
+    return made
+
+
+def slicing_name(short: str) -> str:
+    """The full name of a slicing.
+
+    >>> slicing_name("gold"), slicing_name("category")
+    ('gold passages', 'category')
+    """
+    return _SHORT.get(short, short)
 
 
 def _value(key: str, facts: QuestionFacts) -> str | None:
@@ -105,7 +119,7 @@ def chosen(found: Mapping[str, object], by: str | Sequence[str] | None) -> list[
     if by is None:
         return list(found)
     asked = [part.strip() for name in ([by] if isinstance(by, str) else by) for part in name.split(",")]
-    names = [_SHORT.get(name, name) for name in asked]
+    names = [slicing_name(name) for name in asked]
     for name, given in zip(names, asked, strict=True):
         if name not in found:
             told = ", ".join(found) or "none"

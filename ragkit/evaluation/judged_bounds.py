@@ -15,7 +15,7 @@ from ragkit.evaluation.relevance import NO_TEXT
 from ragkit.metrics.registry import parse
 from ragkit.records.judgements import Score
 
-_ONE_WAY = {"precision", "precision_set", "precision_returned", "id_context_precision", "hit", "mrr", "dcg",
+ONE_WAY = {"precision", "precision_set", "precision_returned", "id_context_precision", "hit", "mrr", "dcg",
             "first_relevant_rank", "query_precision", "recall", "allhit", "cumulative_recall", "aucr",
             "steps_to_evidence", "overrun", "cost_per_evidence", "sdcg"}
 _OWN_IDEAL = {"ap_retrieved", "ndcg_returned"}  # divided by what the list itself holds
@@ -46,9 +46,9 @@ class Unjudged:
         name = parse(metric).definition.name
         if name in _GRADELESS or (low.status == high.status == "undefined"):
             return low
-        local = name in _ONE_WAY | _OWN_IDEAL | _STATEMENTS
+        local = name in ONE_WAY | _OWN_IDEAL | _STATEMENTS
         same = low.status == high.status and (low.value is None or isclose(low.value, high.value or 0.0, abs_tol=1e-12))
-        if (name in _ONE_WAY and same) or (local and not self.own):
+        if (name in ONE_WAY and same) or (local and not self.own):
             return low
         textless = {place: reason for place, reason in self.own.items() if reason == NO_TEXT}
         missing = {**self.pool, **textless} if self.pool and not local else self.own
