@@ -29,8 +29,8 @@ def stats(
         common.say(json.dumps(found, indent=2, allow_nan=False))
         return
     heads = ("judge", "metric", "judgements", "calls", "tokens in", "tokens out", "failures")
-    rows = [(e["judge"], e["metric"], e["judgements"], e["calls"], e["tokens"]["input"], e["tokens"]["output"],
-             e["failures"]) for e in found["content"]]
+    rows = [(e["judge"], e["metric"], "in relevance" if e["judgements"] is None else e["judgements"], e["calls"],
+             e["tokens"]["input"], e["tokens"]["output"], e["failures"]) for e in found["content"]]
     when = f"judged {found['first']} to {found['last']}" if rows else "nothing judged"
     common.say(f"{found['file']}: {found['bytes'] / 1024:,.0f} KiB, {when}")
     for line in common.columns_of([heads, *rows], words=2) if rows else ():

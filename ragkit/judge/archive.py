@@ -73,13 +73,18 @@ def copy_store(source: Path, target: Path) -> None:
 
 
 def stats(path: Path) -> dict[str, Any]:
-    """What a judgement file holds, by judge and metric, and what all runs on it spent."""
+    """What a judgement file holds, by judge and metric, and what all runs on it spent.
+
+    Grades for a step's own query are kept with those for the question, and counted there: `judgements` of
+    query_relevance is None.
+    """
     with closing(read_only(path)) as base:
         tables = _tables(base)
         rows: dict[tuple[str, str], dict[str, Any]] = {}
 
         def entry(judge: str, metric: str) -> dict[str, Any]:
-            blank = {"judge": judge, "metric": metric, "calls": 0, "judgements": 0, "failures": 0,
+            own = None if metric == "query_relevance" else 0
+            blank = {"judge": judge, "metric": metric, "calls": 0, "judgements": own, "failures": 0,
                      "tokens": {"input": 0, "output": 0}}
             return rows.setdefault((judge, metric), blank)
 

@@ -42,8 +42,7 @@ Value = float | str | None
 class Ratings:
     """What one rater said of each row: numbers, or all of them names of categories; None where there is no rating.
 
-    `reasons` says why, by the place of the row ("no label", "timed out"); `judge` identifies a judge that was asked,
-    `n_stored` counts the replies behind those of its judgements that were stored whole.
+    `reasons` says why, by the row's place; `judge` identifies one, `n_stored` counts replies to it that were stored.
     """
 
     name: str

@@ -210,3 +210,16 @@ def test_the_plan_names_the_grades_that_are_stored_and_the_report_those_of_each_
     steps = report.partition("## Step by step")[2].partition("## ")[0]
     assert "`query_precision@5` | `query_ndcg@5`" in steps
     assert done.code == 0 and "| all runs, unpriced calls | " in report and "$" not in report.partition("| Ledger")[2]
+
+
+def test_stats_tell_where_the_grades_for_a_steps_query_are_counted(folder: Path) -> None:
+    film = {"id": "film", "text": DOCUMENTS["film"]}
+    (folder / "t.jsonl").write_text(json.dumps({
+        "schema": "ragkit.trajectory/1", "question_id": "q1", "question": "When was the maker of the film born?",
+        "steps": [{"index": 0, "retrievals": [{"stage": "retrieve", "query": "Who?", "passages": [film]}]}]}) + "\n")
+    with OpenAIServer(relevance_judge) as server:
+        assert command("score", "t.jsonl", "--dataset", "data", "--relevance", "judge", "--per-step-query", "--judge",
+                       "test-model", "--judge-url", server.url, "-m", "mrr", "--out", "o").code == 0
+    lines = [line.split() for line in command("judgements", "stats", "o").out.splitlines()]
+    assert ["test-model", "query_relevance", "in", "relevance", "1"] in [line[:5] for line in lines]
+    assert ["test-model", "relevance", "2", "1"] in [line[:4] for line in lines], "both grades, one call each"
