@@ -13,6 +13,7 @@ from ragkit.comparison.corrected import corrections
 from ragkit.comparison.coverage import coverage_warnings
 from ragkit.comparison.differences import differences, means, spreads
 from ragkit.comparison.fitting import fit
+from ragkit.comparison.holes import Table, find_holes
 from ragkit.comparison.pooled import on_common_pool
 from ragkit.comparison.run_sides import sides_of_runs
 from ragkit.comparison.sides import JUDGED, Side
@@ -137,16 +138,17 @@ def compare_sides(sides: Sequence[Side], baseline: str | None = None, metrics: s
         "metrics": table,
         "means": averages,
         "slices": slice_differences(sides, context, by),
-        **_parts(sides, first, context),
+        **_parts(sides, first, context, table),
         "warnings": [*warnings, *coverage_warnings(sides, context)],
         "conclusion": conclusion(table, found.metrics, first),
     }
     return Comparison(json.loads(json.dumps(data, allow_nan=False)), tuple(sides), context)
 
 
-def _parts(sides: Sequence[Side], baseline: str, context: Context) -> dict[str, Any]:
+def _parts(sides: Sequence[Side], baseline: str, context: Context, table: Table) -> dict[str, Any]:
     """What is said beyond differences, each part by a function of its own; None where the sides lack what it needs."""
-    return {"conflicts": [], "holes": None, "rerankers": None, "sweep": None, "agents": None}
+    return {"conflicts": [], "holes": find_holes(sides, baseline, context, table), "rerankers": None, "sweep": None,
+            "agents": None}
 
 
 def _paths(variants: Mapping[str, Any] | Iterable[Any]) -> Mapping[str, str | Path] | list[str | Path]:
