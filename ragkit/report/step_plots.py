@@ -112,7 +112,7 @@ def _line(steps: list[str], values: Sequence[float | None], name: str, colour: s
 def _band(
     steps: list[str], ends: Sequence[tuple[float | None, float | None]], fill: str, name: str
 ) -> list[dict[str, Any]]:
-    """One area for each run of steps whose ends are known, as a closed line; the first stands in the legend."""
+    """One area for each run of steps whose ends are known, as a closed line; a step by itself is a bar."""
     runs: list[list[tuple[str, float, float]]] = [[]]
     for step, (low, high) in zip(steps, ends, strict=True):
         if low is not None and high is not None:
@@ -126,7 +126,7 @@ def _band(
             "type": "scatter", "mode": "lines", "fill": "toself", "fillcolor": fill, "name": name, "hoverinfo": "skip",
             "x": [step for step, _, _ in (*run, *back)],
             "y": [*(high for *_, high in run), *(low for _, low, _ in back)],
-            "line": {"width": 0, "color": fill}, "showlegend": place == 0,
+            "line": {"width": 0 if len(run) > 1 else 8, "color": fill}, "showlegend": place == 0,
         })
     return areas
 

@@ -30,7 +30,7 @@ class Segment:
     @property
     def size(self) -> str:
         """How much of it can be written into the bar: its share, that on wide screens alone, or nothing."""
-        return "wide" if self.width >= 11 else "slim" if self.width >= 4.5 else "bare"
+        return "wide" if self.width >= 12 else "slim" if self.width >= 4.5 else "bare"
 
 
 @dataclass(frozen=True)

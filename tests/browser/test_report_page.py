@@ -204,6 +204,35 @@ def test_plots_follow_the_colour_scheme(visit):
     assert made.colour_of_first_bar() == "rgb(86, 180, 233)"
 
 
+def test_each_panel_of_steps_is_drawn_with_what_reached_it(visit):
+    for width in (1400, 390):
+        page = visit(width=width).page
+        panels = page.locator(".panels .plot")
+        assert panels.count() == 2 and panels.locator(".point").count() == 6
+        written = panels.first.locator(".xtick").all_text_contents()
+        assert [text for text in written if text] == ["024", "116", "25"]  # the step, and beneath it how many
+        assert page.locator(".plot[data-plot=recall-spread] .scatterlayer .js-fill").count() == 2
+        assert page.evaluate("""() => [...document.querySelectorAll("#steps .xtick text, #steps .ytick text")].filter(
+            label => {
+                const [inner, box] = [label, label.closest(".plot")].map(e => e.getBoundingClientRect());
+                return inner.left < box.left || inner.right > box.right || inner.bottom > box.bottom;
+            }).length""") == 0
+
+
+def test_every_bar_of_the_funnel_is_full_and_no_number_in_it_is_cut(visit):
+    page = visit().page
+    for width in (1400, 768, 390, 320):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("""() => [...document.querySelectorAll(".funnel-bar")].filter(bar => {
+            const parts = [...bar.children].map(part => part.getBoundingClientRect().width);
+            return Math.abs(parts.reduce((a, b) => a + b) - bar.getBoundingClientRect().width) > 1;
+        }).length""") == 0
+        assert page.evaluate("""() => [...document.querySelectorAll(".funnel-bar b")].filter(label => label.offsetParent
+            && label.getBoundingClientRect().width > label.parentElement.getBoundingClientRect().width).map(
+            label => label.textContent)""") == [], width
+    assert page.locator(".funnel-bar").count() == 6
+
+
 def test_it_prints(visit, tmp_path):
     made = visit(color_scheme="dark")
     pdf = made.page.pdf(path=str(tmp_path / "report.pdf"), format="A4", print_background=True)

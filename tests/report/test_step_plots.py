@@ -51,11 +51,12 @@ def test_a_step_that_few_reached_is_hollow():
 
 
 def test_an_undefined_step_leaves_a_hole_in_line_and_band():
-    data = _with({"10": {"recall": metric_figures(0.5, 3)}, "2": {"recall": metric_figures(None, 0)},
-                  "3": {"recall": metric_figures(0.4, 3)}})
-    band, points = step_panels(data)[0].spec["data"]
-    assert points["x"] == ["2", "3", "10"] and points["y"] == [None, 0.4, 0.5]
-    assert band["x"] == ["3", "10", "10", "3"]
+    data = _with({"10": {"recall": metric_figures(0.5, 3)}, "2": {"recall": metric_figures(0.3, 3)},
+                  "3": {"recall": metric_figures(None, 0)}, "11": {"recall": metric_figures(0.4, 3)}})
+    before, after, points = step_panels(data)[0].spec["data"]
+    assert points["x"] == ["2", "3", "10", "11"] and points["y"] == [0.3, None, 0.5, 0.4]
+    assert before["x"] == ["2", "2"] and before["line"]["width"] > 0  # a step by itself has a bar
+    assert after["x"] == ["10", "11", "11", "10"] and after["line"]["width"] == 0
 
 
 def test_metrics_of_equal_means_share_a_panel():
