@@ -145,6 +145,15 @@ def test_the_question_is_found_in_inputs_of_any_shape(shape: Any) -> None:
         assert "guessed" not in trace.trajectory.meta
 
 
+def test_a_question_inside_a_longer_one_does_not_take_its_runs() -> None:
+    recorder, questions = Recorder(), ["Who built it?", "Who built it? And when?"]
+    app = RunnableLambda(lambda given: Stations().invoke(given))
+    with warnings.catch_warnings(action="ignore"), recorder.traces(questions) as traces:
+        app.batch([f"Be brief. {question}" for question in questions])
+    assert [[step.outermost.query for step in trace.trajectory.steps] for trace in traces] == [
+        [f"Be brief. {question}"] for question in questions]
+
+
 def test_several_root_runs_of_plain_code_find_their_question_again() -> None:
     recorder, model = Recorder(), Echo()
     with recorder.traces(QUESTIONS[:6]) as traces:

@@ -172,6 +172,7 @@ def test_generators_read_by_turns_are_told_apart_once_bound(store: InMemoryVecto
         for trace in by_turns(recorder, store, bound=True):
             assert is_whole(trace.trajectory, trace.question.text)
             assert trace.trajectory.answer == f"It is {trace.question.text}."
+            assert "guessed" not in trace.trajectory.meta
     assert current_trace() is None
 
 
