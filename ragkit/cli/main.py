@@ -33,6 +33,8 @@ def typer_app() -> typer.Typer:
         demo,
         doctor,
         exports,
+        gate,
+        history,
         imports,
         init,
         judgements,
@@ -62,6 +64,8 @@ def typer_app() -> typer.Typer:
     for verb, text in _LIGHT.items():
         app.command(verb, help=text)(lambda: None)
     app.command("compare")(compare.compare)
+    app.command("gate")(gate.gate)
+    app.command("history")(history.history)
     app.command("report")(report.report)
     app.command("agreement")(agreement.agreement)
     app.add_typer(labels.app, name="labels")
@@ -70,7 +74,8 @@ def typer_app() -> typer.Typer:
 
 
 def main() -> None:
-    """The console script. Exit codes: 0 fine, 2 wrong input, 3 failed in part, 70 internal error, 130 Ctrl-C."""
+    """The console script. Exit codes: 0 fine, 1 a gate fails, 2 wrong input, 3 failed in part, 4 a gate cannot decide,
+    70 internal error, 130 Ctrl-C."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a console that cannot show a sign must not cost the run

@@ -51,14 +51,16 @@ def out_of_reach(rule: Rule, ends: Attainable) -> str | None:
 
     >>> from ragkit.comparison.rules import parse_rule
     >>> out_of_reach(parse_rule("precision@5>0.6"), Attainable(0.0, 0.4, "2 gold passages each"))
-    'precision@5 cannot exceed 0.4 (2 gold passages each)'
+    'above its ceiling: precision@5 cannot exceed 0.4 (2 gold passages each)'
     """
     why = f"({ends.gold})" if ends.gold else "(its range)"
     low, high = ends.low, ends.high
     if rule.compare in (">=", ">") or (rule.compare == "==" and high is not None and rule.threshold > high):
-        return None if high is None or rule.holds(high) else f"{rule.subject} cannot exceed {_short(high)} {why}"
+        return None if high is None or rule.holds(high) else \
+            f"above its ceiling: {rule.subject} cannot exceed {_short(high)} {why}"
     if rule.compare in ("<=", "<") or (low is not None and rule.threshold < low):
-        return None if low is None or rule.holds(low) else f"{rule.subject} cannot fall below {_short(low)} {why}"
+        return None if low is None or rule.holds(low) else \
+            f"below its floor: {rule.subject} cannot fall below {_short(low)} {why}"
     return None
 
 
@@ -70,7 +72,8 @@ def _ideal_mean(metric: Metric, facts: Sequence[QuestionFacts], level: float) ->
     grades = {one.id: one.grades for one in facts if one.grades and one.label_state != "unanswerable"}
     if not grades:
         return None
-    ideal = [RankedIds(question, sorted((name for name, grade in own.items() if grade > 0), key=lambda d: -own[d]))
+    ideal = [RankedIds(question, sorted((name for name, grade in own.items() if grade > 0), key=own.__getitem__,
+                                        reverse=True))
              for question, own in grades.items()]
     values = score_arrays(build_batch(ideal, grades, level=level), [metric])[:, 0]
     known = values[~np.isnan(values)]

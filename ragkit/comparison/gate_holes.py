@@ -16,8 +16,8 @@ from ragkit.evaluation.evaluate import run_async
 from ragkit.evaluation.judged_bounds import ONE_WAY
 from ragkit.evaluation.judged_labels import JudgedScorer
 from ragkit.evaluation.label_sets import label_run
-from ragkit.evaluation.reopen import RunParts, past_judge
 from ragkit.evaluation.relevance import JudgedLabels, unjudged
+from ragkit.evaluation.reopen import RunParts, past_judge
 from ragkit.evaluation.scoring import Scoring
 from ragkit.evaluation.table import FINAL
 from ragkit.metrics.registry import Metric

@@ -18,7 +18,7 @@ from ragkit.metrics.statistics import Interval, summarize
 from ragkit.records.judgements import Score
 
 UNANSWERABLE: Final = "declared unanswerable"
-_BY_GOLD: Final = {UNANSWERABLE, UNLABELLED, NO_RELEVANT, NO_STATEMENT, "no reference answer",
+BY_GOLD: Final = {UNANSWERABLE, UNLABELLED, NO_RELEVANT, NO_STATEMENT, "no reference answer",
                    "no claim in the reference answer"}
 
 Ends = Mapping[tuple[str, int], tuple[float, float]]
@@ -46,7 +46,8 @@ def labels_of(side: Side, wanted: str | None) -> str:
     if wanted not in (None, GOLD, JUDGED):
         raise DataError(f"--labels {shown(wanted)}: expected gold or judged")
     if wanted == JUDGED and not side.judged:
-        raise DataError(f"--labels judged: {side.name} has no judged labels; expected a run made with --relevance judge")
+        raise DataError(f"--labels judged: {side.name} has no judged labels; expected a run made with --relevance "
+                        "judge")
     return wanted or (JUDGED if side.judged and not side.by_gold else GOLD)
 
 
@@ -71,7 +72,7 @@ def unanswerable_of(side: Side) -> frozenset[str]:
 def is_by_gold(question: str, repeats: Mapping[int, Score], unanswerable: Collection[str]) -> bool:
     """Whether a question has no value because nothing is to be found there, as its gold says."""
     return bool(repeats) and all(score.status == "undefined" for score in repeats.values()) and (
-        question in unanswerable or all(score.reason in _BY_GOLD for score in repeats.values()))
+        question in unanswerable or all(score.reason in BY_GOLD for score in repeats.values()))
 
 
 def tally(metric: Metric, rows: Mapping[str, Mapping[int, Score]], questions: Sequence[str],
@@ -103,7 +104,7 @@ def _reasons(own: Mapping[str, Mapping[int, Score]]) -> dict[str, int]:
 def _bounds(own: Mapping[str, Mapping[int, Score]], ends: Ends) -> tuple[float, float]:
     means = []
     for question, repeats in own.items():
-        pairs = [ends[question, repeat] if (question, repeat) in ends else (score.value, score.value)
+        pairs = [ends.get((question, repeat), (score.value, score.value))
                  for repeat, score in repeats.items() if (question, repeat) in ends or score.value is not None]
         if pairs:
             means.append(tuple(sum(pair[end] or 0.0 for pair in pairs) / len(pairs) for end in (0, 1)))

@@ -130,8 +130,8 @@ def _slice(rule: Rule, slicing: str, part: str, facts: Sequence[QuestionFacts]) 
     else:
         parts = all_slicings(facts).get(name)
         if parts is None:
-            raise DataError(f"rule {rule}: no slicing {shown(slicing)}; expected category, gold, labels, length, tag or "
-                            "metadata.KEY")
+            raise DataError(f"rule {rule}: no slicing {shown(slicing)}; expected category, gold, labels, length, tag "
+                            "or metadata.KEY")
         inside, known = set(parts.get(part, ())), list(parts)
     if not inside:
         told = ", ".join(known[:20]) or "none known"
