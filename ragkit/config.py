@@ -30,6 +30,7 @@ class Experiment(Section):
     per_step_query: bool = False
     judge_steps: bool = False
     threshold: tuple[str, ...] = ()
+    without_context: Literal["union", "rrf"] = "union"
     level: float = 1.0
     answer_threshold: float = Field(default=0.5, gt=0, le=1)
     repeats: int = Field(default=1, ge=1)

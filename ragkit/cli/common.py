@@ -41,6 +41,10 @@ JudgeSteps = Annotated[
     bool, typer.Option("--judge-steps", help="Ask context_precision, context_recall and the like of each step's list, "
                        "too, not only at the end.")
 ]
+WithoutContext = Annotated[
+    str, typer.Option("--without-context", help="What stands at the end where the app shows no final context: union "
+                      "(of its steps' lists, uncut) or rrf (one ranking of them, by reciprocal rank fusion).")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and do nothing.")]
 Judge = Annotated[str | None, typer.Option("--judge", help="Who judges, as provider:model, such as openai:gpt-5-mini.")]
 JudgeUrl = Annotated[

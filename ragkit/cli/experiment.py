@@ -83,6 +83,7 @@ class ExperimentRun:
             "limit": experiment.limit,
             "seed": experiment.seed,
             "level": experiment.level,
+            "without_context": experiment.without_context,
             "answer_threshold": experiment.answer_threshold,
             "columns": experiment.dataset.columns or None,
             "split": experiment.dataset.split,

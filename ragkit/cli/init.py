@@ -62,6 +62,7 @@ variants:
 # relevance: judge                                 # no gold needed: the judge grades what was retrieved
 # per_step_query: true                             # ... of each step against the step's own query, too
 # judge_steps: true                                # context_precision and the like of each step's list, too
+# without_context: rrf                             # no final context shown: the steps' lists as one ranking; or union
 # threshold: faithfulness.json                     # of `ragkit agreement --calibrate`: the share above it; or a list
 
 repeats: 1          # more for an app that answers differently each time

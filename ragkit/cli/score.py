@@ -47,6 +47,7 @@ def score(
     all_questions: Annotated[
         bool, typer.Option("--all-questions", help="Count questions without a trajectory as nothing retrieved.")
     ] = False,
+    without_context: common.WithoutContext = "union",
     variant: common.Variant = None,
     imports: common.Imports = None,
     no_text: common.NoText = False,
@@ -60,7 +61,7 @@ def score(
     arguments = {"level": level, "limit": limit, "seed": seed or 0, "split": split, "columns": columns(column),
                  "all_questions": all_questions, "variant": variant, "include_text": not no_text,
                  "relevance": relevance, "per_step_query": per_step_query, "judge_steps": judge_steps,
-                 "threshold": threshold, "labels": labels or (), "rejudge": rejudge}
+                 "threshold": threshold, "labels": labels or (), "rejudge": rejudge, "without_context": without_context}
     settings = common.judge_settings(**common.judge_flags(context))
     data = common.data_set(dataset)
     if dry_run:

@@ -42,6 +42,7 @@ def fit(sides: Sequence[Side], metrics: str | Sequence[str] | None = None, label
         _same_level(first, other)
         warnings += _same_questions(first, other, questions, touched)
         warnings += _same_labels(first, other, questions) if chosen == GOLD else []
+        warnings += _same_end(first, other)
         warnings += _same_corpus(first, other)
         warnings += _same_judge(first, other, chosen, touched)
     found, more = _metrics(sides, metrics, chosen, touched)
@@ -87,6 +88,14 @@ def _same_level(first: Side, other: Side) -> None:
     if levels[0] != levels[1]:
         raise DataError(f"relevant: from grade {plain(levels[0])} in {first.name}, from {plain(levels[1])} in "
                         f"{other.name}; expected one level: score one of them again")
+
+
+def _same_end(first: Side, other: Side) -> list[str]:
+    ends = [str((side.run.get("config") or {}).get("without_context", "union")) for side in (first, other)]
+    if ends[0] == ends[1]:
+        return []
+    return [f"where the app shows no final context, {ends[0]} stands for it in {first.name} and {ends[1]} in "
+            f"{other.name}: what is measured at the end differs by that, too"]
 
 
 def _same_questions(first: Side, other: Side, questions: Sequence[str], touched: dict[str, str]) -> list[str]:

@@ -56,6 +56,7 @@ async def aevaluate(
         with session.working(asks):
             trajectories = await record(system, asked.questions, settings, path, chosen.on_recorded)
             more = {"fingerprints": getattr(app, "fingerprints", None), "app_notes": list(getattr(app, "notes", ()))}
+            trajectories = session.ended(trajectories)
             return await session.finish(plan, trajectories, gateway, getattr(app, "passages", None), more)
 
 
@@ -98,7 +99,7 @@ def prepare_scoring(
     if any(trajectory.meta.get("no_text") for trajectory in given):
         raise DataError("trajectories: hold hashes instead of texts (--no-text), so answers cannot be scored; record "
                         "them with their texts")
-    return session, plan, given
+    return session, plan, session.ended(given)
 
 
 async def areport(run_folder: str | Path) -> Evaluation:

@@ -14,6 +14,7 @@ from ragkit.recording.formats.imported import holdings, shows_its_searches
 from ragkit.records.labels import check_labels, require_known_labels
 from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Trajectory
+from ragkit.report.numbers import counted
 
 
 def label_notes(dataset: Dataset) -> list[str]:
@@ -42,28 +43,35 @@ def run_notes(scoring: Scoring, rows: Sequence[ScoreRow]) -> list[str]:
     notes += _unmatched(scoring)
     empty = [t.question_id for t in trajectories if t.error is None and not final_list(t).passages]
     if empty:
-        notes.append(f"{len(empty)} trajectories ended with no results: {listed(empty)}")
+        notes.append(f"{counted(len(empty), 'trajectory', 'trajectories')} ended with no results: {listed(empty)}")
     asked = [t for t in trajectories if t.error is None and not t.meta.get("not_asked")]
     silent = [t.question_id for t in asked if not t.steps and shows_its_searches(t)]
     if silent:
-        notes.append(f"{len(silent)} of {len(trajectories)} trajectories answered without retrieval: {listed(silent)}")
+        of = counted(len(trajectories), "trajectory", "trajectories")
+        notes.append(f"{len(silent)} of {of} answered without retrieval: {listed(silent)}")
     copies = sum(len(p) - len(set(p)) for t in trajectories
                  for p in [scoring.projection.names(t.question_id, final_list(t).passages)])
     if copies:
         notes.append(f"{copies} later copies of a {scoring.projection.unit} already in its list kept their place and "
                      "gained nothing")
-    unions = sum(final_list(t).stage == "union" and bool(t.steps) for t in trajectories)
-    if unions:
-        notes.append(f"{unions} trajectories show no final context; the union of their steps stands for it, uncut")
-    single = sum(t.context is None and final_list(t).stage not in ("union", "context") for t in trajectories)
-    if single:
-        notes.append(f"{single} trajectories show no final context; their only list stands for it")
+    notes += _without_context(trajectories)
     notes += _imported(trajectories) + suspect_notes(scoring)
     metadata = [str(w) for t in trajectories for w in t.meta.get("warnings", ())]
     notes += [f"{text} ({count} times)" if count > 1 else text for text, count in Counter(metadata).most_common(5)]
     if not any(row.labels != "none" for row in rows):
         notes.append("no question has relevance labels: rank and trajectory metrics are undefined")
     return notes
+
+
+def _without_context(trajectories: Sequence[Trajectory]) -> list[str]:
+    """What stands at the end where the app shows no context."""
+    ends = [final_list(t) for t in trajectories if t.context is None and t.steps]
+    fused, unions = sum(end.fused for end in ends), sum(end.stage == "union" for end in ends)
+    each = ((unions, "the union of their steps stands for it, uncut"),
+            (fused, "their steps' lists, fused by reciprocal rank, stand for it"),
+            (len(ends) - unions - fused, "their only list stands for it"))
+    return [f"{counted(count, 'trajectory shows', 'trajectories show')} no final context; {what}" for count, what in
+            each if count]
 
 
 def _imported(trajectories: Sequence[Trajectory]) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError
+from ragkit.evaluation.scoring import FUSED, UNION
 from ragkit.judge.settings import JudgeSettings
 from ragkit.records.human_labels import HumanLabel
 from ragkit.records.questions import Question
@@ -26,7 +27,9 @@ class Options:
     grade the passages of every list, `per_step_query` those of each step against the step's own query. `judge_steps`
     lets the judged metrics of a list (context_precision, context_recall …) be asked of each step's list, too.
     `labels` are what people said of a part of the answers (a file or a list): means are corrected by them. `rejudge`
-    lets another judge go on in a folder, after so many questions were asked of both.
+    lets another judge go on in a folder, after so many questions were asked of both. `without_context` says what stands
+    at the end where the app shows no final context: the "union" of the steps' lists, uncut, or one ranking of them by
+    reciprocal rank fusion ("rrf").
     """
 
     variant: str | None = None
@@ -50,6 +53,7 @@ class Options:
     judge_steps: bool = False
     labels: str | Path | Sequence[HumanLabel] = ()
     rejudge: int | None = None
+    without_context: str = UNION
     threshold: Any = None
     judge_url: str | None = None
     judge_settings: JudgeSettings = field(default_factory=JudgeSettings)
@@ -72,6 +76,8 @@ class Options:
             raise DataError(f"answer_threshold: expected a number in (0, 1], got {self.answer_threshold:g}")
         if self.relevance not in (None, "judge"):
             raise DataError(f"relevance: expected 'judge' (or None), got {self.relevance!r}")
+        if self.without_context not in (UNION, FUSED):
+            raise DataError(f"without_context: expected {UNION} or {FUSED}, got {self.without_context!r}")
         if self.rejudge is not None and self.rejudge < 1:
             raise DataError(f"rejudge: expected at least 1 question, got {self.rejudge}")
         if any(k < 1 for k in self.k_values):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 from ragkit.evaluation.funnel import RightRule
 from ragkit.evaluation.table import FINAL, ScoreRow
 from ragkit.evaluation.units import Projection
 from ragkit.metrics.registry import Metric
+from ragkit.pipeline.fusion import reciprocal_rank_fusion
 from ragkit.records.judgements import Score
 from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Passage, Retrieval, Trajectory
+
+UNION: Final = "union"
+FUSED: Final = "rrf"
+_END = "without_context"  # in a trajectory's meta: what stands for a context that the app does not show
 
 
 @dataclass(frozen=True)
@@ -45,25 +51,37 @@ class Scoring:
 
 @dataclass(frozen=True)
 class FinalList:
-    """What the answer was written from: the context, else the only list there was, else the union of all steps."""
+    """What the answer was written from: the context, else the only list there was, else all steps' lists together."""
 
     passages: tuple[Passage, ...]
     stage: str
     ranked: bool = True
     cuttable: bool = True
+    fused: bool = False  # the steps' lists, by reciprocal rank
 
 
 def final_list(trajectory: Trajectory) -> FinalList:
-    """The list "at the end". A union of several steps has no cut: position k+1 in it is nobody's rank."""
+    """The list "at the end".
+
+    Without a known context it is the union of the steps' lists in the order of first appearance, which has no cut:
+    position k+1 in it is nobody's rank. Where `fused_ends` asked for it, it is one ranking of them by reciprocal rank.
+    """
     if trajectory.context is not None:
         return FinalList(trajectory.context.passages, "context", trajectory.context.ranked)
     lists = [step.outermost for step in trajectory.steps if step.outermost.error is None]
     if len(lists) == 1:
         return FinalList(lists[0].passages, lists[0].stage, lists[0].ranked)
+    if lists and trajectory.meta.get(_END) == FUSED and all(found.ranked for found in lists):
+        return FinalList(tuple(reciprocal_rank_fusion([found.passages for found in lists])), "fuse", fused=True)
     union = {passage.id: passage for found in reversed(lists) for passage in reversed(found.passages)}
     order = dict.fromkeys(passage.id for found in lists for passage in found.passages)
     passages = tuple(union[passage_id] for passage_id in order)
     return FinalList(passages, "union", all(found.ranked for found in lists), cuttable=not order)
+
+
+def fused_ends(trajectories: Iterable[Trajectory]) -> list[Trajectory]:
+    """The trajectories, those that show no context marked so that their steps' lists are fused by reciprocal rank."""
+    return [replace(one, meta={**one.meta, _END: FUSED}) if one.context is None else one for one in trajectories]
 
 
 class ScoredList(NamedTuple):

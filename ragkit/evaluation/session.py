@@ -20,6 +20,7 @@ from ragkit.evaluation.privacy import without_messages, without_secrets
 from ragkit.evaluation.record import RecordSettings
 from ragkit.evaluation.result import Evaluation, Plan
 from ragkit.evaluation.runfolder import COMPLETE, RUNNING, RunFolder, environment
+from ragkit.evaluation.scoring import FUSED, UNION, fused_ends
 from ragkit.evaluation.thresholds import require_judge, run_thresholds
 from ragkit.evaluation.units import Projection
 from ragkit.judge.verdicts import CONTEXT_METRICS
@@ -53,6 +54,7 @@ class Session:
             "corpus": self.data.fingerprints()["corpus"],
             "level": options.level, "answer_threshold": options.answer_threshold,
             "limit": options.limit, "seed": options.seed, **identity, **options.config,
+            **({"without_context": options.without_context} if options.without_context != UNION else {}),
         })
         self.known = self.folder.known(self.config) if self.folder is not None else {}
         self.labels = self._labels()
@@ -101,6 +103,10 @@ class Session:
                     self.folder.write_run(before)
                 elif not self._written:
                     self.folder.run.unlink()
+
+    def ended(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+        """The trajectories, with what stands for the context of those that show none."""
+        return fused_ends(trajectories) if self.options.without_context == FUSED else list(trajectories)
 
     def plan(self, data: Dataset, metrics: str | Sequence[str] | None) -> Plan:
         """What to measure: what was asked for, after what the folder holds already."""

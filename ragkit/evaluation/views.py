@@ -167,7 +167,8 @@ class QuestionViews:
 
     def _context(self, trajectory: Trajectory, end: FinalList) -> ListView:
         known = trajectory.context
-        found = known if known is not None else Retrieval("union", passages=end.passages, ranked=end.cuttable)
+        name = "fused by reciprocal rank" if end.fused else ""
+        found = known if known is not None else Retrieval("union", name, passages=end.passages, ranked=end.cuttable)
         return self._list(trajectory, found, set(), ())
 
     def _list(

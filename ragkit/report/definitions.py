@@ -52,8 +52,9 @@ listed. A mean carries a 95 % bootstrap interval over questions; repeats are ave
 
 A list without a trustworthy order (the prompt of a tool-calling agent holds all tool messages: a set) has set metrics
 only; what needs an order is undefined, "no order". Where no final context is known, the union of all steps stands for
-it, without a cut at k. Gold at document level is credited at its best-ranked chunk. Gold given as text counts once,
-whatever the chunking.
+it, without a cut at k, or one ranking of their lists by reciprocal rank fusion (`--without-context rrf`); a note says
+which. Never one step's list after the other, cut at k. Gold at document level is credited at its best-ranked chunk.
+Gold given as text counts once, whatever the chunking.
 """
 
 
