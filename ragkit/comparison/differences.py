@@ -73,7 +73,8 @@ def _fresh_means(wanted: Sequence[tuple[Side, str]], context: Context) -> dict[t
     """Means with intervals that all metrics on the same questions draw together: each for itself takes ten times as
     long."""
     values = [context.values(side, metric) for side, metric in wanted]
-    drawn = compare_pairs([Pair(dict.fromkeys(own, 0.0), own) for own in values], context.seed, RESAMPLES_OF_MEANS)
+    drawn = compare_pairs([Pair(dict.fromkeys(own, 0.0), own) for own in values], context.seed, RESAMPLES_OF_MEANS,
+                          test=False)
     return {(side.name, metric): {"mean": one.difference, "low": one.low, "high": one.high,
                                   **_counts(side, metric, context)}
             for (side, metric), one in zip(wanted, drawn, strict=True)}

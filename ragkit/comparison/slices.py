@@ -130,14 +130,9 @@ def chosen(found: Mapping[str, object], by: str | Sequence[str] | None) -> list[
 def _slice(sides: Sequence[Side], context: Context, questions: Sequence[str]) -> dict[str, Any]:
     base = of_name(sides, context.baseline)
     keys = [(metric.name, side) for metric in context.metrics for side in others(sides, context.baseline)]
-
-    def part(side: Side, metric: str) -> dict[str, float]:
-        values = context.values(side, metric)
-        return {question: values[question] for question in questions if question in values}
-
     made: dict[str, Any] = {"n": len(questions), **{metric.name: {} for metric in context.metrics}}
-    pairs = compare_pairs([Pair(part(base, metric), part(side, metric)) for metric, side in keys], context.seed,
-                          RESAMPLES)
+    pairs = compare_pairs([Pair(context.values(base, metric), context.values(side, metric)) for metric, side in keys],
+                          context.seed, RESAMPLES, test=False, only=frozenset(questions))
     for (metric, side), one in zip(keys, pairs, strict=True):
         made[metric][side.name] = {"difference": one.difference, "low": one.low, "high": one.high, "n": one.n}
     return made

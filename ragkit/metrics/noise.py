@@ -80,9 +80,10 @@ def repeats_to_decide(
     because the questions themselves differ too much in what they gain.
     """
     shared = [question for question in baseline.keys() & variant.keys() if baseline[question] and variant[question]]
-    splits = [variance_split({question: side[question] for question in shared}) for side in (baseline, variant)]
-    if difference == 0 or len(shared) < 2 or any(split.app is None for split in splits):
+    repeated = (any(len(side[question]) > 1 for question in shared) for side in (baseline, variant))
+    if difference == 0 or len(shared) < 2 or not all(repeated):
         return None
+    splits = [variance_split({question: side[question] for question in shared}) for side in (baseline, variant)]
     gains = [fmean(variant[question]) - fmean(baseline[question]) for question in shared]
     noise = math.fsum(split.app or 0.0 for split in splits)
     lasting = max(0.0, float(np.var(gains, ddof=1)) - math.fsum((s.app or 0.0) / s.repeats for s in splits))

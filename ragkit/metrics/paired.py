@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -21,7 +21,7 @@ RESAMPLES = 10_000
 ALPHA = 0.05
 POWER = 0.8
 _ROUNDING = 1e-12  # values closer than that are the same value, computed in another order
-_CELLS_AT_ONCE = 8_000_000  # bounds the memory of the draws to some 150 MB
+_CELLS_AT_ONCE = 4_000_000  # bounds the memory of the draws to some 40 MB
 _Z_TEST, _Z_POWER = NormalDist().inv_cdf(1 - ALPHA / 2), NormalDist().inv_cdf(POWER)
 
 
@@ -56,11 +56,13 @@ class PairedDifference:
     questions_to_decide: int | None
 
 
-def compare_pairs(pairs: Sequence[Pair], seed: int = 0, resamples: int = RESAMPLES) -> list[PairedDifference]:
+def compare_pairs(pairs: Sequence[Pair], seed: int = 0, resamples: int = RESAMPLES, *, test: bool = True,
+                  only: Container[str] | None = None) -> list[PairedDifference]:
     """Every pair's difference, interval and test. Pairs that scored the same questions share their draws.
 
     Questions are paired by id, never by position; what only one of both scored is left out. Identical variants give
-    difference 0 and p = 1. The same arguments give the same numbers; any whole number is a seed.
+    difference 0 and p = 1. The same arguments give the same numbers; any whole number is a seed. Without `test` the
+    p is None, and the rest the same. `only` these questions, where they are named.
 
     >>> found = compare_pairs([Pair({"q1": 0.0, "q2": 0.5, "q3": 1.0}, {"q3": 1.0, "q1": 1.0, "q2": 0.5, "q9": 1.0})])
     >>> found[0].difference, found[0].n, (found[0].wins, found[0].ties, found[0].losses), found[0].p
@@ -68,21 +70,44 @@ def compare_pairs(pairs: Sequence[Pair], seed: int = 0, resamples: int = RESAMPL
     """
     if resamples < 1:
         raise DataError(f"resamples: expected at least 1, got {resamples}")
-    sets: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for place, pair in enumerate(pairs):
-        sets[tuple(sorted(pair.baseline.keys() & pair.variant.keys()))].append(place)
     found: dict[int, PairedDifference] = {}
-    for questions, places in sets.items():
+    for questions, places in _of_same_questions(pairs, only).items():
         if not questions:
             empty = PairedDifference(None, None, None, None, 0, 0, 0, 0, None, None)
             found |= dict.fromkeys(places, empty)
             continue
-        differences = np.array([[pairs[i].variant[q] - pairs[i].baseline[q] for i in places] for q in questions])
-        differences[np.abs(differences) < _ROUNDING] = 0.0
-        draws = _Draws(differences, seed, resamples)
+        differences = _differences([pairs[place] for place in places], questions)
+        draws = _Draws(differences, seed, resamples, test)
         for column, place in enumerate(places):
             found[place] = _described(differences[:, column], draws, column, pairs[place].direction)
     return [found[place] for place in range(len(pairs))]
+
+
+def _of_same_questions(pairs: Sequence[Pair], only: Container[str] | None) -> dict[tuple[str, ...], list[int]]:
+    """The questions that both of a pair scored, in the order of their ids -> the places of these pairs."""
+    sets: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    known: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] = {}
+    for place, pair in enumerate(pairs):
+        both = tuple(pair.baseline), tuple(pair.variant)
+        if both not in known:  # sorting is what takes long, and most pairs hold the same questions
+            shared = pair.baseline.keys() & pair.variant.keys()
+            known[both] = tuple(sorted(shared if only is None else [name for name in shared if name in only]))
+        sets[known[both]].append(place)
+    return sets
+
+
+def _differences(pairs: Sequence[Pair], questions: Sequence[str]) -> Array:
+    """A column a pair, a row a question."""
+    columns: dict[int, Array] = {}  # a baseline stands in many pairs
+
+    def column(values: Mapping[str, float]) -> Array:
+        if id(values) not in columns:
+            columns[id(values)] = np.fromiter(map(values.__getitem__, questions), np.float64, len(questions))
+        return columns[id(values)]
+
+    found = np.stack([column(pair.variant) - column(pair.baseline) for pair in pairs], axis=1)
+    found[np.abs(found) < _ROUNDING] = 0.0
+    return found
 
 
 def _described(differences: Array, draws: _Draws, column: int, direction: Direction) -> PairedDifference:
@@ -99,25 +124,28 @@ def _described(differences: Array, draws: _Draws, column: int, direction: Direct
 class _Draws:
     """The bootstrap means and the sign-flipped means of many columns of differences, drawn once for all of them."""
 
-    def __init__(self, differences: Array, seed: int, resamples: int) -> None:
+    def __init__(self, differences: Array, seed: int, resamples: int, test: bool) -> None:
         n, columns = differences.shape
         self._differences = differences
         self._resamples = resamples
         self._means = np.empty((resamples, columns))
-        self._extreme = np.zeros(columns, dtype=np.int64)
-        observed = np.abs(differences.sum(axis=0))
-        scale = np.abs(differences).sum(axis=0)
-        random, rows = generator(seed), max(1, _CELLS_AT_ONCE // n)
+        self._extreme = np.zeros(columns, dtype=np.int64) if test else None
+        totals = differences.sum(axis=0)
+        # Sums of the same numbers in another order differ by rounding: equal is what equals up to that.
+        enough = np.abs(totals) - _ROUNDING * np.abs(differences).sum(axis=0)
+        random = generator(seed)
+        signs = random.spawn(1)[0]  # of their own, so that the same questions are drawn with and without a test
+        rows = max(1, _CELLS_AT_ONCE // n)
+        weights = np.empty((min(rows, resamples), n))
         for done in range(0, resamples, rows):
             count = min(rows, resamples - done)
-            picks = random.integers(0, n, size=(count, n), dtype=np.int32)
-            flat = (picks + np.arange(count, dtype=np.int64)[:, None] * n).ravel()
-            times = np.bincount(flat, minlength=count * n).reshape(count, n)
-            self._means[done:done + count] = times.astype(np.float64) @ differences / n
-            bits = np.unpackbits(random.integers(0, 256, size=(count, -(-n // 8)), dtype=np.uint8), axis=1)[:, :n]
-            flipped = np.abs(differences.sum(axis=0) - 2 * (bits.astype(np.float64) @ differences))
-            # Sums of the same numbers in another order differ by rounding: equal is what equals up to that.
-            self._extreme += np.sum(flipped >= observed - _ROUNDING * scale, axis=0)
+            for row, picks in enumerate(random.integers(0, n, size=(count, n), dtype=np.int32)):
+                weights[row] = np.bincount(picks, minlength=n)
+            self._means[done:done + count] = weights[:count] @ differences / n
+            if self._extreme is not None:
+                bits = signs.integers(0, 256, size=(count, -(-n // 8)), dtype=np.uint8)
+                weights[:count] = np.unpackbits(bits, axis=1)[:, :n]
+                self._extreme += np.sum(np.abs(totals - 2 * (weights[:count] @ differences)) >= enough, axis=0)
 
     def interval(self, column: int) -> tuple[float | None, float | None]:
         values = self._differences[:, column]
@@ -128,8 +156,8 @@ class _Draws:
         low, high = np.quantile(self._means[:, column], (ALPHA / 2, 1 - ALPHA / 2))
         return float(low), float(high)
 
-    def p(self, column: int) -> float:
-        return float((self._extreme[column] + 1) / (self._resamples + 1))
+    def p(self, column: int) -> float | None:
+        return None if self._extreme is None else float((self._extreme[column] + 1) / (self._resamples + 1))
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
