@@ -11,9 +11,11 @@ import typer
 
 from ragkit.cli import common
 from ragkit.errors import DataError
+from ragkit.report.numbers import counted
 
 if TYPE_CHECKING:
     from ragkit.cli.experiment import ExperimentRun
+    from ragkit.comparison.compare import Comparison
     from ragkit.comparison.sides import Side
     from ragkit.evaluation.result import Evaluation
 
@@ -36,6 +38,9 @@ def compare(
     dataset: Annotated[Path | None, typer.Option("--dataset", help="Of run files: where the questions' texts and "
                                                  "categories are, for slices.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write comparison.json and comparison.md there.")] = None,
+    holes: Annotated[Path | None, typer.Option("--holes", metavar="FILE", help="Write the pairs of question and "
+                                               "passage that nobody judged and that could change a decision, to be "
+                                               "labelled (CSV, or JSON Lines where it ends in .jsonl).")] = None,
     seed: common.Seed = None,
     imports: common.Imports = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print comparison.json to stdout, and nothing else.")] = False,
@@ -49,6 +54,7 @@ def compare(
     made = compare_sides(sides, baseline, metrics, by, seed or 0, labels)
     if out is not None:
         made.save(out)
+    told = None if holes is None else _to_label(holes, made)
     if as_json:
         common.say(json.dumps(made.data, ensure_ascii=True, allow_nan=False, indent=2))
         return
@@ -59,6 +65,26 @@ def compare(
     print_comparison(made.data, Console(), list(made.data["slices"]) if by else ())
     if out is not None:
         common.say(f"Comparison: {out / 'comparison.md'}")
+    if told is not None:
+        common.say(told)
+
+
+def _to_label(path: Path, made: Comparison) -> str:
+    """Write the pairs that would settle what the holes leave open, and say how many there are."""
+    from ragkit.comparison.holes import pairs_to_label
+    from ragkit.comparison.holes_sheet import write_holes
+
+    found = made.data["holes"]
+    if found is None:
+        raise DataError("--holes: needs gold labels, the lists of all variants, and a rank metric that is compared")
+    if path.exists():
+        raise DataError(f"{path}: exists, and may hold labels; name another file for --holes")
+    pairs = pairs_to_label(made.sides, made.data["baseline"], made.context, found)
+    if not pairs:
+        return "Holes: no passage that nobody judged could change a decision; no file was written"
+    write_holes(path, pairs, made.sides, found["grade"])
+    return (f"{path}: {counted(len(pairs), 'pair')} to label, those that move a difference most first; then: ragkit "
+            f"labels import {path} --qrels QRELS --out NEW_QRELS")
 
 
 def _of_files(qrels: Path, runs: Sequence[Path], metrics: list[str] | None, rules: tuple[float, str],

@@ -93,12 +93,17 @@ def sample(
 
 @app.command("import")
 def import_sheet(
-    sheet: Annotated[Path, typer.Argument(metavar="SHEET.csv", help="A filled-in sheet of ragkit labels sample.")],
+    sheet: Annotated[Path, typer.Argument(metavar="SHEET.csv", help="A filled-in sheet of ragkit labels sample; with "
+                                          "--qrels one of ragkit compare --holes.")],
     run_folder: Annotated[
         Path | None, typer.Argument(metavar="RUN_DIR", help="The run that it was drawn from: its report is made "
                                     "again.")
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="A JSON Lines file to add the labels to instead.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="A JSON Lines file to add the labels to instead; with "
+                                             "--qrels the labels to write.")] = None,
+    qrels: Annotated[
+        Path | None, typer.Option("--qrels", help="Grades of passages: the labels that --out is to hold, too.")
+    ] = None,
     annotator: Annotated[
         str | None, typer.Option("--as", metavar="NAME", help="Keep the labels as those of a further person, to be "
                                  "compared with the first one's; they correct nothing.")
@@ -114,6 +119,9 @@ def import_sheet(
 
     if (run_folder is None) == (out is None):
         raise DataError("labels import: expected either the run folder or --out LABELS.jsonl")
+    if qrels is not None:
+        _import_grades(sheet, qrels, out)
+        return
     labels, changed = checked_sheet(sheet, skip_changed)
     if run_folder is not None:
         done = in_a_run(run_folder, labels, annotator)
@@ -122,3 +130,15 @@ def import_sheet(
     common.say(done.line(changed))
     if done.evaluation is not None:
         common.show(done.evaluation, done.page)
+
+
+def _import_grades(sheet: Path, qrels: Path, out: Path | None) -> None:
+    from ragkit.comparison.holes_sheet import grades_into_qrels
+    from ragkit.errors import DataError
+
+    if out is None:
+        raise DataError("labels import --qrels: expected --out NEW_QRELS, which then holds the old and the new grades")
+    done = grades_into_qrels(sheet, qrels, out)
+    other = f", {counted(done.changed, 'earlier grade')} replaced" if done.changed else ""
+    left = f", {counted(done.empty, 'row')} left empty" if done.empty else ""
+    common.say(f"{out}: {counted(done.grades, 'grade')} beside those of {qrels}{other}{left}")

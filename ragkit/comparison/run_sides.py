@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,17 +34,19 @@ def sides_of_runs(
 ) -> list[Side]:
     """A side for each run file, all on the questions of the qrels; a mapping names them, else their files do.
 
-    `dataset` is where the questions' texts, categories and tags are found, for slices. Raises DataError as
-    `rank_files` does.
+    `dataset` is where the questions' texts, categories and tags are found, for slices, and the texts of passages.
+    Raises DataError as `rank_files` does.
     """
     paths = [str(path) for path in (runs.values() if isinstance(runs, Mapping) else runs)]
     rules = rules or PLAIN_RULES
     asked = parse_all([str(metric) for metric in ([metrics] if isinstance(metrics, str) else metrics or [DEFAULT])])
     result = rank_files(qrels, paths, asked, level=level, rules=rules)
     labels = read_qrels(qrels, normalize_ids=rules.normalize_ids)
-    facts = _facts(labels, level, None if dataset is None else load_dataset(dataset), str(dataset))
+    data = None if dataset is None else load_dataset(dataset)
+    facts = _facts(labels, level, data, str(dataset))
     names = list(runs) if isinstance(runs, Mapping) else [run.name for run in result.runs]
-    return [_side(name, result, run, labels, facts, str(qrels)) for name, run in zip(names, result.runs, strict=True)]
+    made = [_side(name, result, run, labels, facts, str(qrels)) for name, run in zip(names, result.runs, strict=True)]
+    return [replace(side, corpus=data.corpus) for side in made] if data is not None else made
 
 
 def _side(name: str, result: RankResult, run: RunResult, labels: Qrels, facts: Mapping[str, QuestionFacts],

@@ -22,7 +22,7 @@ from ragkit.evaluation.units import projection_from_json
 from ragkit.metrics.text import tokens
 from ragkit.records.files import read_object
 from ragkit.records.judgements import Score
-from ragkit.records.questions import Question
+from ragkit.records.questions import Document, Question
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +72,7 @@ class Side:
     evaluation: Evaluation | None = None
     known_questions: Mapping[str, QuestionFacts] | None = None  # of a run file, whose labels are read already
     read_lists: Callable[[], Mapping[str, tuple[str, ...]]] | None = None
+    corpus: Mapping[str, Document] | None = None  # of a run file: what its ids stand for, where that is known
 
     def __repr__(self) -> str:
         return f"<Side {self.name!r}: {len(self.asked)} questions>"

@@ -38,9 +38,9 @@ def write_sheet(path: str | Path, labels: Sequence[HumanLabel], how: str) -> Non
     write = csv.writer(text, lineterminator="\r\n")
     write.writerow(["label", "note", "how", "question", "answer", "reference", *passages, *_MACHINE])
     for label in labels:
-        shown_texts = [_cut(cell) for cell in (label.question, label.answer, label.reference, *label.contexts)]
+        shown_texts = [cut_text(cell) for cell in (label.question, label.answer, label.reference, *label.contexts)]
         gaps = [""] * (most - len(label.contexts))
-        code = f"{label.row}.{_shown_code(shown_texts)}"
+        code = f"{label.row}.{shown_code(shown_texts)}"
         weight = "" if label.weight is None else repr(label.weight)
         value = "" if label.value is None else f"{label.value:g}"
         write.writerow([value, *map(neutral, (label.note, how, *shown_texts)), *gaps,
@@ -143,7 +143,7 @@ def _read(where: str, cells: dict[str, str]) -> tuple[HumanLabel, str]:
         {name: given[name] for name in cells
          if name not in {"label", "note", "how", "question", "answer", "reference", *_MACHINE}
          and not _PASSAGE.fullmatch(name) and given[name].strip()})
-    return label, "" if _shown_code([*texts, *contexts]) == check else "question, answer, reference or a passage"
+    return label, "" if shown_code([*texts, *contexts]) == check else "question, answer, reference or a passage"
 
 
 def _whole(text: str, where: str) -> int:
@@ -164,7 +164,7 @@ def _weight(text: str, where: str) -> float | None:
     return value
 
 
-def _cut(text: str) -> str:
+def cut_text(text: str) -> str:
     """A text that a cell can hold, without the characters that no file or spreadsheet keeps."""
     text = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     if len(text) <= LONGEST_CELL:
@@ -172,6 +172,6 @@ def _cut(text: str) -> str:
     return f"{text[:LONGEST_CELL]} … [cut here: {len(text) - LONGEST_CELL:,} more characters]"
 
 
-def _shown_code(texts: Iterable[Any]) -> str:
+def shown_code(texts: Iterable[Any]) -> str:
     """A code of what a sheet shows. Programs may change line ends, outer blanks and an apostrophe in front."""
     return content_code("", 0, [re.sub(r"\r\n?", "\n", str(text)).strip().lstrip("'") for text in texts])[2:10]

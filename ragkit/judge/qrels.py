@@ -42,11 +42,15 @@ def write_qrels(store: Path, out: Path, judge: str | None = None) -> Written:
                             "prompts, statements or texts; expected the store of one data set")
     if not found:
         raise DataError(f"{store}: no relevance grade of {chosen} in it; a run with --relevance judge makes them")
-    write_text(out, "".join(_lines(found, out)))
+    write_text(out, "".join(qrels_lines(found, out)))
     return Written(len(found), len({question for question, _ in found}), chosen)
 
 
-def _lines(grades: Mapping[tuple[str, str], int], out: Path) -> Iterator[str]:
+def qrels_lines(grades: Mapping[tuple[str, str], float], out: Path) -> Iterator[str]:
+    """The lines of (question, passage) -> grade, BEIR's where the name of `out` ends in .tsv, else TREC's.
+
+    Raises DataError for an id that cannot stand in the form.
+    """
     beir = out.suffix == ".tsv"
     if beir:
         yield "query-id\tcorpus-id\tscore\n"
@@ -55,4 +59,4 @@ def _lines(grades: Mapping[tuple[str, str], int], out: Path) -> Iterator[str]:
             if set(name) & set("\t\r\n") or (not beir and name.split() != [name]):
                 raise DataError(f"{out}: the id {name!r} cannot stand in qrels: it holds a blank; expected other ids, "
                                 "or a file whose name ends in .tsv, where a space may stand")
-        yield f"{question}\t{passage}\t{grade}\n" if beir else f"{question} 0 {passage} {grade}\n"
+        yield f"{question}\t{passage}\t{grade:g}\n" if beir else f"{question} 0 {passage} {grade:g}\n"
