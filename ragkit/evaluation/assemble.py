@@ -106,11 +106,12 @@ async def assemble(
         step_reach=views.step_reach(scoring.trajectories),
         fates=funnel.funnel(path for key, path in scorer.paths.items() if outcomes[key] not in ("failed", "not_asked")),
         rerank=views.rerank_counts(found.graded),
-        worst=found.with_statements(views.QuestionViews(shown, scorer, rows, outcomes, judgements).worst()),
+        worst=found.with_statements(views.QuestionViews(shown, scorer, rows, outcomes, judgements)
+                                     .worst(plan.shown)),
         failures=(*_failures(scoring, rows), *found.failures),
         notes=tuple(notes),
         lost_stages=_lost(scorer, outcomes, ("incomplete_wrong",)),
-        worst_rule=views.WORST_RULE.format(shown=min(views.WORST, len(outcomes)), all=len(outcomes)),
+        worst_rule=views.WORST_RULE.format(shown=min(plan.shown, len(outcomes)), all=len(outcomes)),
         agreement=tuple(AGREEMENT),
         needs_judge=HOW_TO_JUDGE if any(row.reason == NO_JUDGE for row in rows) else "",
     )

@@ -7,6 +7,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -102,14 +103,17 @@ def prepare_scoring(
     return session, plan, session.ended(given)
 
 
-async def areport(run_folder: str | Path) -> Evaluation:
-    """Build the report of a run folder again, from its files: asks neither the app nor the judge."""
+async def areport(run_folder: str | Path, questions: int | None = None) -> Evaluation:
+    """Build the report of a run folder again, from its files: asks neither the app nor the judge.
+
+    `questions` is how many the page shows in full, the worst first; by default as many as every report does.
+    """
     past = reopen(run_folder)
-    run = past.run
+    run, plan = past.run, past.plan if questions is None else replace(past.plan, shown=questions)
     if run["judge"] is None:
-        return await assemble(past.plan, past.trajectories, None, run, past.gold)
+        return await assemble(plan, past.trajectories, None, run, past.gold)
     with past_judge(run) as gateway:
-        return await assemble(past.plan, past.trajectories, gateway, run, past.gold)
+        return await assemble(plan, past.trajectories, gateway, run, past.gold)
 
 
 def evaluate(app: Any, dataset: Any, **arguments: Any) -> Evaluation:

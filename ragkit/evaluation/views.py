@@ -20,7 +20,6 @@ from ragkit.records.judgements import Judgement, Score
 from ragkit.records.trajectory import Passage, Retrieval, Trajectory
 from ragkit.report.data import ListView, MetricInfo, PassageView, QuestionView, ScoreView, StepView
 
-WORST = 20  # questions shown in full
 WORST_RULE = ("{shown} of {all} trajectories: failed first, then wrong with incomplete evidence, then wrong, by "
               "rising recall and NDCG.")
 _GROUPS = {"ranking": "rank", "trajectory": "trajectory", "judged": "judged", "answer": "answer"}
@@ -112,7 +111,7 @@ class QuestionViews:
             self._rows[row.question_id, row.repeat].append(row)
         self._states = scoring.dataset.label_states()
 
-    def worst(self, most: int = WORST) -> tuple[QuestionView, ...]:
+    def worst(self, most: int) -> tuple[QuestionView, ...]:
         """The questions to look at first: by outcome, then by recall and NDCG at the end."""
         ordered = sorted(self._scoring.trajectories, key=self._badness)
         return tuple(self.view(trajectory) for trajectory in ordered[:most])

@@ -9,6 +9,7 @@ from ragkit.report.data import ListView, QuestionView, ReportData, ScoreView, St
 from ragkit.report.html import definitions
 
 _ANSWER = 400  # characters of an answer that a table-like line bears
+_QUESTIONS = 20  # shown in full here; the page shows more
 
 
 def render_markdown(data: ReportData) -> str:
@@ -210,7 +211,10 @@ def _judge(data: ReportData) -> list[str]:
 def _questions(data: ReportData) -> list[str]:
     if not data.worst:
         return []
-    return ["## Worst questions", texts.markdown(data.worst_rule), *(_question(question) for question in data.worst)]
+    cut = len(data.worst) > _QUESTIONS
+    more = [f"The page shows {len(data.worst)}, this text the first {_QUESTIONS}."] if cut else []
+    return ["## Worst questions", texts.markdown(data.worst_rule), *more,
+            *(_question(question) for question in data.worst[:_QUESTIONS])]
 
 
 def _question(question: QuestionView) -> str:

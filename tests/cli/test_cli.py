@@ -129,6 +129,10 @@ def test_report_is_written_again(ragkit_command: Any, folder: Path) -> None:
     done = ragkit_command("report", "run")
     assert done.code == 0 and "Report: run/report.html" in done.out
     assert page.read_text(encoding="utf-8") == before
+    assert ragkit_command("report", "run", "--questions", "1").code == 0
+    few = page.read_text(encoding="utf-8")
+    assert before.count('<details class="question"') > few.count('<details class="question"') == 1
+    assert "1 of " in few
 
 
 def test_the_summary_fits_eighty_columns(ragkit_command: Any, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -39,6 +40,17 @@ def test_every_row_of_a_markdown_table_has_as_many_cells_as_its_head(markdown):
         assert cells is None or width in (None, cells), line
         width = cells
     assert markdown.count("| --: |") > 8
+
+
+
+def test_markdown_shows_the_first_twenty_and_says_how_many_the_page_shows() -> None:
+    data = report_data()
+    many = replace(data, worst=tuple(replace(data.worst[0], id=f"w{i}", steps=(), context=None) for i in range(25)))
+    text = render_markdown(many)
+    assert "The page shows 25, this text the first 20." in text
+    assert "w19" in text
+    assert "w20" not in text
+    assert "The page shows" not in render_markdown(data)
 
 
 def test_no_text_of_the_data_starts_a_line():
