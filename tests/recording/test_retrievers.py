@@ -159,6 +159,16 @@ def test_chunks_of_one_document_are_not_told_apart_by_what_they_share() -> None:
     assert not set(step.outermost.ids) & set(TEXTS) and {one.doc_id for one in step.outermost.passages} == {"all.txt"}
 
 
+def test_a_neighbour_with_the_metadata_of_a_passage_is_not_taken_for_it(store: InMemoryVectorStore) -> None:
+    class WithNeighbour(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+            (found,) = store.as_retriever(search_kwargs={"k": 1}).invoke(query)
+            return [found, Document(page_content="What stands beside it in the file.", metadata=found.metadata)]
+
+    (step,) = ask(WithNeighbour()).steps
+    assert step.outermost.ids == ("d1", text_id("What stands beside it in the file."))
+
+
 def test_a_pipeline_of_compressors_is_one_list_each(store: InMemoryVectorStore) -> None:
     class Reranker(BaseDocumentCompressor):
         def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> Any:
