@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragkit.comparison.agents import find_agents
+from ragkit.comparison.conflicts import find_conflicts
 from ragkit.comparison.context import Context
 from ragkit.comparison.corrected import corrections
 from ragkit.comparison.coverage import coverage_warnings
@@ -15,9 +17,11 @@ from ragkit.comparison.differences import differences, means, spreads
 from ragkit.comparison.fitting import fit
 from ragkit.comparison.holes import Table, find_holes
 from ragkit.comparison.pooled import on_common_pool
+from ragkit.comparison.reranking import find_rerankers
 from ragkit.comparison.run_sides import sides_of_runs
 from ragkit.comparison.sides import JUDGED, Side
 from ragkit.comparison.slices import slice_differences
+from ragkit.comparison.sweep import find_sweep
 from ragkit.comparison.variants import FILE, baseline_of, open_sides
 from ragkit.comparison.words import conclusion
 from ragkit.errors import DataError
@@ -147,8 +151,9 @@ def compare_sides(sides: Sequence[Side], baseline: str | None = None, metrics: s
 
 def _parts(sides: Sequence[Side], baseline: str, context: Context, table: Table) -> dict[str, Any]:
     """What is said beyond differences, each part by a function of its own; None where the sides lack what it needs."""
-    return {"conflicts": [], "holes": find_holes(sides, baseline, context, table), "rerankers": None, "sweep": None,
-            "agents": None}
+    return {"conflicts": find_conflicts(sides, baseline, context, table), "holes": find_holes(sides, baseline, context, table),
+            "rerankers": find_rerankers(sides, baseline, context), "sweep": find_sweep(sides, baseline, context),
+            "agents": find_agents(sides, baseline, context)}
 
 
 def _paths(variants: Mapping[str, Any] | Iterable[Any]) -> Mapping[str, str | Path] | list[str | Path]:
