@@ -60,9 +60,10 @@ def _row(pair: HolePair, side: Side, texts: Sequence[Texts], how: str) -> dict[s
     passage = next((found for one in texts if (found := one.of(pair.question_id, pair.passage_id)) is not None), "")
     given = [cut_text(part) for part in (facts.text or "", (facts.answers or ("",))[0], passage)]
     ranks = ", ".join(f"{name} {rank}" for name, rank in pair.ranks.items() if rank is not None)
+    code = shown_code([pair.question_id, pair.passage_id, given[0], given[2]])
     return {"label": "", "note": "", "how": how, "question": given[0], "reference": given[1], "passage": given[2],
             "question_id": pair.question_id, "passage_id": pair.passage_id, "ranks": ranks,
-            "effect": f"{pair.effect:.6f}", "row": f"h-{shown_code([pair.question_id, pair.passage_id, given[0], given[2]])}"}
+            "effect": f"{pair.effect:.6f}", "row": f"h-{code}"}
 
 
 def grades_into_qrels(sheet: str | Path, qrels: str | Path, out: str | Path) -> Graded:
