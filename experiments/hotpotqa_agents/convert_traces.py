@@ -9,6 +9,7 @@ repeat its trial.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -42,12 +43,28 @@ def trajectory(trace: dict, ids: dict[str, str]) -> Trajectory:
     )
 
 
+def failures(traces: list[dict]) -> str:
+    """How many searches found nothing, and why, as far as the reply tells: its suggestions may hold the very title."""
+    searches = [step for trace in traces for step in trace["steps"] if step["tool"] == "Search"]
+    failed = [step for step in searches if not step["found"]]
+    offered = 0
+    for step in failed:
+        pairs = re.findall(r"'([^']*)'|\"([^\"]*)\"", step["observation"].partition("Similar: ")[2])
+        suggested = {(single or double).casefold() for single, double in pairs}
+        offered += step["tool_input"].strip('"').casefold() in suggested
+    quoted = sum('"' in step["tool_input"] for step in searches)
+    failed_quoted = sum('"' in step["tool_input"] for step in failed)
+    return (f"{len(failed)} of {len(searches)} searches found nothing (with quotation marks {failed_quoted} of "
+            f"{quoted}); in {offered} of them the title stands among the reply's suggestions")
+
+
 def main(data: Path, out: Path) -> None:
     ids = {row["title"].casefold(): row["_id"] for row in read(data / "corpus.jsonl")}
     for agent in ("react", "reflexion"):
-        rows = [trajectory(trace, ids) for trace in read(data / f"traces.{agent}.jsonl")]
+        traces = read(data / f"traces.{agent}.jsonl")
+        rows = [trajectory(trace, ids) for trace in traces]
         write_trajectories(out / f"{agent}.jsonl", rows)
-        print(f"{out / f'{agent}.jsonl'}: {len(rows)} trajectories")
+        print(f"{out / f'{agent}.jsonl'}: {len(rows)} trajectories; {failures(traces)}")
 
 
 if __name__ == "__main__":
