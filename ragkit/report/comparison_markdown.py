@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ragkit.report import comparison_rows as rows
 from ragkit.report import texts
+from ragkit.report.comparison_searches import search_parts
 from ragkit.report.markdown import table
 
 SLICED = 3  # metrics that slices are shown in
@@ -15,7 +16,7 @@ def render_comparison_markdown(data: rows.Data) -> str:
             ["## Conclusion", _listed(data["conclusion"])] if data["conclusion"] else [],
             ["## Mind", _listed(data["warnings"])] if data["warnings"] else []]
     made += [_variant(data, name) for name in rows.compared(data)]
-    made += [_slices(data), _app(data), _how()]
+    made += [*_searches(data), _slices(data), _app(data), _how()]
     return "\n\n".join(line for part in made for line in part if line) + "\n"
 
 
@@ -33,6 +34,14 @@ def _variant(data: rows.Data, variant: str) -> list[str]:
     return [f"## {texts.markdown(variant)} against {base}",
             table(["Metric", base, texts.markdown(variant), "Difference", "95% interval", "p (Holm)",
                    "Wins / ties / losses", "Questions", "Detects", "Verdict"], body), _listed(corrected)]
+
+
+def _searches(data: rows.Data) -> list[list[str]]:
+    """Re-rankers, figures over k, agents by step."""
+    return [[f"## {texts.markdown(part.title)}", texts.markdown(" ".join(part.notes)),
+             table([texts.markdown(cell) for cell in part.rows[0]],
+                   [[texts.markdown(cell) for cell in row] for row in part.rows[1:]])]
+            for part in search_parts(data)]
 
 
 def _slices(data: rows.Data) -> list[str]:
