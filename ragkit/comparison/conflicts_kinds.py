@@ -164,11 +164,12 @@ def _hit_unchanged(two: _Two) -> Draft | None:
 
 def _precision_down(two: _Two) -> Draft | None:
     recall = _first(two.context, ("recall",), 100)
-    precision = next((metric for metric in (_first(two.context, ("precision",), 5),
-                                            _first(two.context, ("precision_set", "id_context_precision")))
-                      if metric is not None and recall is not None and metric.k != recall.k), None)
-    precision = precision or _first(two.context, ("precision_set", "id_context_precision"))
-    if recall is None or precision is None:
+    whole, top = _first(two.context, ("precision_set", "id_context_precision")), _first(two.context, ("precision",), 5)
+    if recall is None:
+        return None
+    # At one cut both count the same hits: they cannot part.
+    precision = (whole or top) if recall.k is None else (top if top is not None and top.k != recall.k else whole)
+    if precision is None:
         return None
     changes = two.changes(recall, precision)
     sign, questions, turned = _chosen(two, partial(_against, changes))
