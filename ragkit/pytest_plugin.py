@@ -42,9 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{MARK}(*rules, run=None, targets=(), baseline=None, margin=None, "
-                            "metrics=None, min_scored=0.9, undecided='fail', frozen=False, labels=None): each rule, such as "
-                            "\"mrr>=0.7\", and each metric held against the baseline becomes a test of its own, run "
-                            "before the test's own body")
+                            "metrics=None, min_scored=0.9, undecided='fail', frozen=False, labels=None): each rule, "
+                            "such as \"mrr>=0.7\", and each metric held against the baseline becomes a test of its "
+                            "own, run before the test's own body")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

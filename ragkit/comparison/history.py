@@ -33,13 +33,17 @@ _DEEPEST: Final = 3  # folders below the one that is named
 _FIGURES: Final = ("mean", "low", "high", "n_scored", "n_asked", "n_undefined", "n_failed")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Run:
     """A finished run: its side, and when it was started."""
 
     side: Side
     path: Path
     started: datetime.datetime | None
+
+    @property
+    def variant(self) -> str:
+        return str(self.side.run.get("variant") or self.path.name)
 
     @property
     def when(self) -> str:
@@ -61,8 +65,8 @@ def history(folder: str | Path, metrics: str | Sequence[str] | None = None, *, a
             labels: str | None = None, seed: int = 0) -> dict[str, Any]:
     """What all finished runs in a folder say over time, as plain data: {"schema", "metrics", "series", "left_out"}.
 
-    Runs of one variant are one series, oldest first; a run folder that names no variant belongs to one of the whole
-    folder. Each run has its means with intervals, the smallest difference that it can detect, and the breaks since the
+    Runs of one variant are one series, oldest first; run folders side by side, each under a name of its own, are one,
+    too. Each run has its means with intervals, the smallest difference that it can detect, and the breaks since the
     one before: changed questions, labels, documents, judge, embedder. The last run is compared with the first that it
     can be held against, and with the latest that is at least `ago` days older. DataError where there is no run.
     """
@@ -74,11 +78,9 @@ def history(folder: str | Path, metrics: str | Sequence[str] | None = None, *, a
         why = f" ({left[0]['folder']}: {left[0]['why']})" if left else ""
         raise DataError(f"{root}: no finished run in it{why}; expected folders that `ragkit run` or `ragkit score` "
                         "wrote")
-    series: dict[str, list[_Run]] = {}
-    for run in sorted(runs, key=lambda one: (one.started is not None, one.started or 0, one.path.name)):
-        series.setdefault(_series(root, run), []).append(run)
+    runs.sort(key=lambda one: (one.started is not None, one.started or 0, one.path.name))
     chosen = [metric.name for metric in parse_all(metrics)] if metrics else []
-    made = [_one_series(name, own, chosen, (ago, labels, seed)) for name, own in series.items()]
+    made = [_one_series(name, own, chosen, (ago, labels, seed)) for name, own in _grouped(root, runs).items()]
     if chosen and not any(run["metrics"] for one in made for run in one["runs"]):
         raise DataError(f"{root}: {', '.join(chosen)}: in none of the runs; `ragkit score` adds a metric to a folder")
     data = {"schema": SCHEMA, "folder": str(root), "ago_days": ago, "series": made, "left_out": left}
@@ -118,11 +120,14 @@ def _time(text: Any) -> datetime.datetime | None:
     return found if found.tzinfo is not None else found.replace(tzinfo=datetime.UTC)
 
 
-def _series(root: Path, run: _Run) -> str:
-    """What a run is one of: a variant that has a name of its own, or that lies in the folder of an experiment."""
-    variant = str(run.side.run.get("variant") or run.path.name)
-    nested = run.path.resolve().parent != root.resolve() or (root / "comparison.json").exists()
-    return variant if nested or variant != run.path.resolve().name else root.resolve().name
+def _grouped(root: Path, runs: Sequence[_Run]) -> dict[str, list[_Run]]:
+    """The runs by variant. Run folders that lie side by side under variant names of their own are one series."""
+    beside = [run for run in runs if run.path.resolve().parent == root.resolve()]
+    apart = (root / "comparison.json").exists() or len({run.variant for run in beside}) < len(beside)
+    found: dict[str, list[_Run]] = {}
+    for run in runs:
+        found.setdefault(run.variant if apart or run not in beside else root.resolve().name, []).append(run)
+    return found
 
 
 def _one_series(name: str, runs: Sequence[_Run], chosen: Sequence[str],
