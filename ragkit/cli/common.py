@@ -115,6 +115,18 @@ def judge_flags(context: typer.Context) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name in known}
 
 
+def require_judge(judge: str | None, flags: Mapping[str, Any]) -> None:
+    """Refuse what limits or changes a judge where none is named: it would be ignored in silence."""
+    given = next((name for name in ("budget", "max_calls", "rpm", "tpm", "price", "prices", "language")
+                  if flags.get(name) is not None), None)
+    if judge is None and given is not None:
+        from ragkit.errors import DataError
+
+        flag = "judge-language" if given == "language" else given.replace("_", "-")
+        raise DataError(f"--{flag} is about a judge, and none is named: add --judge openai:gpt-5-mini (any "
+                        "provider:model), or --judge-url http://host/v1")
+
+
 def judge_settings(base: JudgeSettings | None = None, options: list[str] | None = None, **flags: Any) -> JudgeSettings:
     """The settings with the flags that were given laid over them; `options` are the words of --judge-option."""
     from dataclasses import replace

@@ -107,6 +107,7 @@ class ExperimentRun:
         self._allowance = self._allowance or Allowance(settings.max_calls, settings.budget)
         settings = replace(settings, allowance=self._allowance, lost=self._lost)
         chosen = judge if judge or url else section.model
+        common.require_judge(chosen or url or section.url, flags)
         return {"judge": chosen, "judge_url": url if judge or url else section.url, "judge_settings": settings}
 
     @contextmanager

@@ -62,7 +62,9 @@ def score(
                  "all_questions": all_questions, "variant": variant, "include_text": not no_text,
                  "relevance": relevance, "per_step_query": per_step_query, "judge_steps": judge_steps,
                  "threshold": threshold, "labels": labels or (), "rejudge": rejudge, "without_context": without_context}
-    settings = common.judge_settings(**common.judge_flags(context))
+    flags = common.judge_flags(context)
+    common.require_judge(judge or judge_url, flags)
+    settings = common.judge_settings(**flags)
     data = common.data_set(dataset)
     if dry_run:
         from ragkit.cli.plan import print_plans

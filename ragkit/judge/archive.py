@@ -102,7 +102,9 @@ def stats(path: Path) -> dict[str, Any]:
                 entry(judge, "relevance").update(judgements=pairs, questions=questions)
         first, last = base.execute("SELECT min(created), max(created) FROM calls").fetchone()
         spent = base.execute("SELECT * FROM spending").fetchall() if "spending" in tables else []
-    return {"file": str(path), "bytes": path.stat().st_size, "first": _when(first), "last": _when(last),
+    log = path.with_name(f"{path.name}-wal")  # what a process that was killed left is there still
+    size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    return {"file": str(path), "bytes": size, "first": _when(first), "last": _when(last),
             "content": [rows[key] for key in sorted(rows)], "spent": total(map(Spending._make, spent))}
 
 

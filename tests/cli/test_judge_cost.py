@@ -250,3 +250,12 @@ def test_a_plan_of_another_judge_tells_what_the_bridge_costs(folder: Path) -> No
         text = command(*score, *other, "--rejudge", 2).out
     assert "of these first, as a bridge to the earlier judge: 2 of 3 questions, 4 calls, " in text, "one has no context"
     assert "judge calls: 6, cost " in text and "refused" not in text
+
+
+def test_what_limits_a_judge_is_refused_where_none_is_named(folder: Path) -> None:
+    score = ("score", "trajectories.jsonl", "--dataset", "data", "--out", "run")
+    for verb in (score, ("run", "experiment.yaml")):
+        for flag in (("--budget", "1"), ("--max-calls", "3"), ("--rpm", "5"), ("--judge-language", "de")):
+            done = command(*verb, *flag)
+            assert done.code == 2, verb
+            assert f"{flag[0]} is about a judge, and none is named: add --judge" in done.error
