@@ -1,24 +1,17 @@
 """The report as one HTML page that needs nothing else: styles, script and plotly inside, no request leaves it.
 
-Everything that comes out of the data is escaped as it is written (`finalize`), not where somebody remembers to; the
-page's own scripts are named by their hash in a content security policy, so that no other script can run.
+How a page is made safe is in page.py.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from ragkit.errors import MissingPackageError
-from ragkit.report import corrected, judged, labels, numbers, parts, plots, rows, step_plots, texts, trajectory
+from ragkit.report import corrected, judged, labels, numbers, page, parts, plots, rows, step_plots, texts, trajectory
 from ragkit.report.data import MetricInfo, QuestionView, ReportData
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _ANSWER_LENGTH = 1200
 
 
@@ -49,11 +42,13 @@ class TextStore:
 
 def render_html(data: ReportData) -> str:
     """The whole page as text, to be written as utf-8."""
-    script, plotly, style = _asset("report.js"), _plotly(), _asset("report.css")
+    script, plotly, style = page.asset("report.js"), page.plotly(), page.asset("report.css")
     steps = step_plots.step_figures(data)
     figures = plots.figures(data) | steps
     panels = [figure for name, figure in steps.items() if name != step_plots.SPREAD]
-    page = _environment().get_template("report.html.jinja").render(
+    environment = page.environment()
+    environment.globals.update(question_anchor=question_anchor)
+    written = environment.get_template("report.html.jinja").render(
         data=data, summary=_Loose(data.summary), run=_Loose(data.run),
         questions=_Loose(data.summary.get("questions") or {}), rows=rows, parts=parts, numbers=numbers,
         corrected=corrected, judged=judged, trajectory=trajectory, figures=figures, panels=panels,
@@ -61,9 +56,9 @@ def render_html(data: ReportData) -> str:
         plot_data=texts.embedded_json({name: figure.spec for name, figure in figures.items()}),
         store=TextStore(), sections=sections(data), definitions=definitions(data), answer_length=_ANSWER_LENGTH,
         style=Markup(style), script=Markup(script), plotly=Markup(plotly) if figures else "",  # noqa: S704  (our own)
-        policy=_policy([script, plotly] if figures else [script]),
+        policy=page.policy([script, plotly] if figures else [script]),
     )
-    return page.encode("utf-8", "replace").decode("utf-8")
+    return page.encodable(written)
 
 
 def sections(data: ReportData) -> list[tuple[str, str]]:
@@ -104,38 +99,3 @@ def definitions(data: ReportData) -> list[tuple[str, str, list[tuple[list[str], 
 def question_anchor(question: QuestionView) -> str:
     """The id of a question on the page; the same question has the same one in every report."""
     return texts.anchor("q", question.id, question.repeat)
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=_finalized,
-        trim_blocks=True, lstrip_blocks=True,
-    )
-    environment.filters.update(attr=texts.attribute, shortened=texts.shortened, anchor=texts.anchor)
-    environment.globals.update(question_anchor=question_anchor, labels=labels)
-    return environment
-
-
-def _finalized(value: object) -> object:
-    """What a template may write: texts made safe and visible, nothing for None."""
-    if type(value) is str:
-        return texts.visible(value)
-    return "" if value is None else value
-
-
-def _policy(scripts: list[str]) -> str:
-    digests = (base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in scripts)
-    hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
-    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-
-
-def _asset(name: str) -> str:
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise MissingPackageError("plotly", "all", "the report page") from error
-    return str(get_plotlyjs())

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ragkit.report import html as page_module
+from ragkit.report import page as page_module
 from ragkit.report.data import ListView, PassageView, ScoreView, StepView
 from ragkit.report.html import question_anchor, render_html, sections
 from ragkit.report.plots import figures
@@ -113,8 +113,8 @@ def test_only_the_pages_own_scripts_may_run_and_nothing_loads(source, page):
     code = [text for attributes, text in page.scripts if attributes.get("type") is None]
     hashes = {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in code}
     assert hashes == set(re.findall(r"'sha256-([^']+)'", policy))
-    assert not re.search(r"url\(|@import", page_module._asset("report.css"))
-    assert not re.search(r"https?:|fetch|XMLHttpRequest|import\(", page_module._asset("report.js"))
+    assert not re.search(r"url\(|@import", page_module.asset("report.css"))
+    assert not re.search(r"https?:|fetch|XMLHttpRequest|import\(", page_module.asset("report.js"))
 
 
 def test_the_data_of_the_plots_is_strict_json(page):
@@ -261,6 +261,6 @@ def test_nothing_is_drawn_where_nothing_was_scored():
 def test_a_thousand_questions_render_quickly_and_stay_small():
     worst = tuple(replace(question(1), id=f"q{number}") for number in range(1000))
     started = time.process_time()
-    size = len(render_html(report_data(worst=worst)).encode()) - len(page_module._plotly().encode())
+    size = len(render_html(report_data(worst=worst)).encode()) - len(page_module.plotly().encode())
     assert time.process_time() - started < 20
     assert size < 25_000_000
