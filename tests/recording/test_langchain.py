@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypedDict
 
@@ -268,9 +269,10 @@ def test_parallel_branches_share_a_turn_and_a_later_search_does_not(store: InMem
     app = RunnableParallel(a=one, b=RunnableLambda(lambda q: f"{q} rain") | one) | RunnableLambda(
         lambda found: one.invoke(found["a"][0].page_content)
     )
-    with Recorder().trace(QUESTION) as trace:
-        app.invoke(QUESTION)
-    assert [step.turn for step in trace.trajectory.steps] == [0, 0, 1]
+    for config in ({}, {"max_concurrency": 1}):  # also where one waits for the other
+        with warnings.catch_warnings(action="ignore"), Recorder().trace(QUESTION) as trace:
+            app.invoke(QUESTION, config=config)
+        assert [step.turn for step in trace.trajectory.steps] == [0, 0, 1]
 
 
 def test_a_lambda_that_reranks_is_a_stage(store: InMemoryVectorStore) -> None:

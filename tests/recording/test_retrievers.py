@@ -149,6 +149,18 @@ def test_an_extractor_that_asks_a_model_leaves_its_question_out_of_the_context(s
     assert "truncated" not in trace.trajectory.context.passages[0].metadata
 
 
+def test_what_a_compressor_asks_a_model_is_not_what_the_answer_was_written_from(store: Any) -> None:
+    """A check after the answer: the passages stand in the prompt of the compressor, and in no other."""
+    extractor = classic_compressor("LLMChainExtractor").from_llm(chat("The lighthouse at Norrby was built"))
+    compressing = classic_retriever("ContextualCompressionRetriever")(
+        base_compressor=extractor, base_retriever=store.as_retriever(search_kwargs={"k": 1}))
+    with pytest.warns(UserWarning, match="not found in the last prompt"), Recorder().trace(QUESTION) as trace:
+        chat("Ada Lund.").invoke(QUESTION)
+        compressing.invoke(QUESTION)
+        trace.answer("In other words: she did.")
+    assert len(trace.trajectory.steps) == 1 and trace.trajectory.context is None
+
+
 def test_chunks_of_one_document_are_not_told_apart_by_what_they_share() -> None:
     shared = [Document(id=name, page_content=text, metadata={"source": "all.txt"}) for name, text in TEXTS.items()]
     store = InMemoryVectorStore(WordEmbedding())

@@ -116,8 +116,8 @@ def openinference(part: str) -> float:
 
 
 def memory(traces: int) -> dict[str, float]:
-    """What grows from a tenth of the traces to all of them, in Python's allocated blocks and in the resident set: with a
-    hundred questions that are asked again and again, and with questions that all differ."""
+    """What grows from a tenth of the traces to all of them, in Python's allocated blocks and in the resident set: with
+    a hundred questions that are asked again and again, and with questions that all differ."""
     from ragkit import Recorder
     from ragkit.recording import attribution
 
