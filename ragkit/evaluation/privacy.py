@@ -16,7 +16,7 @@ _SECRET = re.compile(r"(?i)(api|access|private|subscription)[_-]?key|token|secre
 _TEXTS = {  # which fields of a view hold text of the app, the data set or a judge
     PassageView: ("text",),
     ListView: ("error",),
-    StepView: ("query",),
+    StepView: ("query", "error"),
     ScoreView: ("verdicts", "raw"),
     QuestionView: ("text", "answer", "references", "statements", "error", "warnings", "flags"),
 }

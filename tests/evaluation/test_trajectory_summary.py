@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ragkit import score
+from ragkit.evaluation.privacy import without_texts
 from ragkit.evaluation.score import evidence_path
 from ragkit.evaluation.trajectory_summary import (
     Watched,
@@ -161,3 +162,10 @@ def test_a_step_tells_what_a_stage_of_it_lost_and_why_it_failed() -> None:
     assert (shown[0].lost_gold, shown[0].recall) == (("a",), 0.0)
     assert (shown[1].error, shown[1].recall) == ("timed out", 0.0)
     assert result.summary["retrieval"]["failing_steps"]["count"] == 1
+
+
+def test_why_a_step_failed_is_no_text_to_share() -> None:
+    run = asked("q1", step(0, "a"), step(1, "", error="ValueError: cannot parse the patient's name"), answer="no")
+    data = score([run], [{"id": "q1", "question": "question q1", "gold_ids": "a"}], metrics="recall").data
+    assert "patient" in str(data.worst[0].steps[1].error)
+    assert "patient" not in str(without_texts(data).worst[0])
