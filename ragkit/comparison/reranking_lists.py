@@ -108,10 +108,13 @@ def _search(side: Side, trajectory: Trajectory, step: Step, place: int) -> Searc
 
 
 def _without(side: Side, sides: Sequence[Side], context: Context) -> str | None:
-    """The first variant without a re-ranker whose first search began with the same list, on nearly all questions."""
-    own = _starts(side, context)
+    """The first variant without a re-ranker whose first search began with the same list, on nearly all questions.
+
+    What searches once is not held against what may search again: the answers would tell of that.
+    """
+    own, once = _starts(side, context), _searches_once(side, context)
     for other in sides:
-        if other.name == side.name or other.past is None or any(
+        if other.name == side.name or other.past is None or _searches_once(other, context) != once or any(
                 _place(step) is not None for trajectory in _trajectories(other, context) for step in trajectory.steps):
             continue
         its = _starts(other, context)
@@ -120,6 +123,10 @@ def _without(side: Side, sides: Sequence[Side], context: Context) -> str | None:
         if shared and same >= _SAME_START * len(shared):
             return other.name
     return None
+
+
+def _searches_once(side: Side, context: Context) -> bool:
+    return all(len(trajectory.steps) < 2 for trajectory in _trajectories(side, context))
 
 
 def _starts(side: Side, context: Context) -> dict[str, tuple[str, ...]]:

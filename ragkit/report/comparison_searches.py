@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ragkit.report import numbers
 
 _TITLES = {"reached": "evidence complete (share)", "steps": "steps", "wasted_steps": "wasted steps",
-           "steps_to_evidence": "steps to evidence, where reached", "ms": "milliseconds", "cost": "cost",
+           "steps_to_evidence": "steps to evidence, where reached", "ms": "time a question", "cost": "cost",
            "input_tokens": "input tokens", "output_tokens": "output tokens"}
 
 
@@ -45,7 +45,7 @@ def reranker_sentence(name: str, found: Mapping[str, Any]) -> str:
     metric = next(one for one in found["metrics"] if one.startswith("ndcg"))
     figures = found["metrics"][metric]
     lift, room, cut = figures["lift"], figures["headroom"], max(found["pushed_out"], key=int)
-    share = f"{numbers.share(room['share'])} of the headroom" if room["share"] is not None else room["reason"]
+    share = f"{numbers.percent(room['share'])} of the headroom" if room["share"] is not None else room["reason"]
     out = found["pushed_out"][cut]
     own = f", {numbers.milliseconds(found['ms']['median'])} a question" if found["ms"] else ""
     return (f"{name} re-ranks {found['first_stage']}: {metric} {numbers.number(figures['before'])} -> "
@@ -82,9 +82,13 @@ def _agents_sentence(found: Mapping[str, Any]) -> str:
     return f"{name}: {'; '.join(told)}"
 
 
-def _difference(found: Mapping[str, Any] | None) -> str:
+def _difference(found: Mapping[str, Any] | None, name: str = "") -> str:
     if found is None or found["difference"] is None:
         return numbers.NONE
+    if name == "ms":
+        ends = "" if found["low"] is None else " ({} to {})".format(*(numbers.milliseconds(found[end])
+                                                                      for end in ("low", "high")))
+        return f"{'+' if found['difference'] > 0 else ''}{numbers.milliseconds(found['difference'])}{ends}"
     return f"{numbers.signed(found['difference'])} ({numbers.interval(found['low'], found['high'])})"
 
 
@@ -116,7 +120,7 @@ def _headroom(found: Mapping[str, Any]) -> str:
         return str(found["reason"])
     ends = numbers.known(found["low"]), numbers.known(found["high"])
     spread = "" if None in ends else f" ({numbers.percent(ends[0])} to {numbers.percent(ends[1])})"
-    return f"{numbers.share(found['share'])}{spread}"
+    return f"{numbers.percent(found['share'])}{spread}"
 
 
 def _depths(name: str, found: Mapping[str, Any]) -> Part:
@@ -139,7 +143,7 @@ def _answers(name: str, found: Mapping[str, Any]) -> Part:
             for metric, one in found["answers"].items()]
     time = found["question_ms"]
     if time:
-        body.append(("milliseconds a question", _difference(time), f"{time['wins']} / {time['losses']}",
+        body.append(("time a question", _difference(time, "ms"), f"{time['wins']} / {time['losses']}",
                      numbers.count(time["n"])))
     return Part(f"What {name} did to the answers", (f"Against {found['without']}, which searches alike and does not "
                                                     "re-rank.",),
@@ -161,16 +165,19 @@ def _over_steps(found: Mapping[str, Any], baseline: str) -> Part:
     compared = [name for name in variants if name != baseline]
     names = list(dict.fromkeys(name for one in found["variants"].values() for name in one["over_steps"]))
     body = [(_TITLES.get(name, name),
-             *(_mean(found["variants"][variant]["over_steps"].get(name)) for variant in variants),
-             *(_difference(found["differences"].get(name, {}).get(variant)) for variant in compared)) for name in names]
+             *(_mean(found["variants"][variant]["over_steps"].get(name), name) for variant in variants),
+             *(_difference(found["differences"].get(name, {}).get(variant), name) for variant in compared))
+            for name in names]
     body += [("reached the evidence", *(_reached(found["variants"][name]["steps_to_evidence"]) for name in variants),
               *("" for _ in compared))]
     return Part("Agents over their steps", ("Means over questions, repeats averaged; aucr has one length for all.",),
                 (("", *variants, *(f"{name} minus {baseline}" for name in compared)), *body))
 
 
-def _mean(figures: Mapping[str, Any] | None) -> str:
-    return numbers.NONE if figures is None else numbers.number(figures["mean"])
+def _mean(figures: Mapping[str, Any] | None, name: str = "") -> str:
+    if figures is None:
+        return numbers.NONE
+    return numbers.milliseconds(figures["mean"]) if name == "ms" else numbers.number(figures["mean"])
 
 
 def _reached(figures: Mapping[str, Any]) -> str:
