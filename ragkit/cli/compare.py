@@ -37,7 +37,8 @@ def compare(
                                       "in the run's own order (rank).")] = "id",
     dataset: Annotated[Path | None, typer.Option("--dataset", help="Of run files: where the questions' texts and "
                                                  "categories are, for slices.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write comparison.json and comparison.md there.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write comparison.html, comparison.json and comparison.md "
+                                           "there.")] = None,
     holes: Annotated[Path | None, typer.Option("--holes", metavar="FILE", help="Write the pairs of question and "
                                                "passage that nobody judged and that could change a decision, to be "
                                                "labelled (CSV, or JSON Lines where it ends in .jsonl).")] = None,
@@ -48,7 +49,7 @@ def compare(
     """Compare variants: paired differences, decided or not, and what would decide them."""
     common.import_modules(imports)
     from ragkit.comparison.compare import compare_sides
-    from ragkit.comparison.variants import open_sides
+    from ragkit.comparison.variants import PAGE, open_sides
 
     sides = open_sides(variants) if qrels is None else _of_files(qrels, variants, metrics, (level, ties), dataset)
     made = compare_sides(sides, baseline, metrics, by, seed or 0, labels)
@@ -64,7 +65,7 @@ def compare(
 
     print_comparison(made.data, Console(), list(made.data["slices"]) if by else ())
     if out is not None:
-        common.say(f"Comparison: {out / 'comparison.md'}")
+        common.say(f"Comparison: {out / PAGE}")
     if told is not None:
         common.say(told)
 
@@ -109,6 +110,7 @@ def write_comparison(opened: ExperimentRun, done: Sequence[Evaluation]) -> list[
     """
     from ragkit.comparison.compare import compare_sides
     from ragkit.comparison.sides import side_of_evaluation, side_of_folder
+    from ragkit.comparison.variants import PAGE
 
     now = {evaluation.plan.variant: evaluation for evaluation in done}
     finished = [variant for variant in opened.variants() if variant.name in now or _is_finished(variant.out)]
@@ -121,7 +123,7 @@ def write_comparison(opened: ExperimentRun, done: Sequence[Evaluation]) -> list[
         common.complain(f"no comparison of the variants: {error}")
         return []
     made.save(opened.out)
-    return [*made.data["conclusion"], f"Comparison: {opened.out / 'comparison.md'}"]
+    return [*made.data["conclusion"], f"Comparison: {opened.out / PAGE}"]
 
 
 def _is_finished(folder: Path) -> bool:

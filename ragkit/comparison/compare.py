@@ -17,12 +17,13 @@ from ragkit.comparison.differences import differences, means, spreads
 from ragkit.comparison.fitting import fit
 from ragkit.comparison.holes import Table, find_holes
 from ragkit.comparison.pooled import on_common_pool
+from ragkit.comparison.report_links import single_reports
 from ragkit.comparison.reranking import find_rerankers
 from ragkit.comparison.run_sides import sides_of_runs
 from ragkit.comparison.sides import JUDGED, Side
 from ragkit.comparison.slices import slice_differences
 from ragkit.comparison.sweep import find_sweep
-from ragkit.comparison.variants import FILE, baseline_of, open_sides
+from ragkit.comparison.variants import FILE, PAGE, baseline_of, open_sides
 from ragkit.comparison.words import conclusion
 from ragkit.errors import DataError
 from ragkit.records.files import write_json, write_text
@@ -69,18 +70,30 @@ class Comparison:
                                  for question in self.context.questions] for metric in self.context.metrics}
         return pd.DataFrame(columns, index=rows, dtype="float64")
 
-    def report(self, path: str | Path = "comparison.md") -> Path:
-        """Write the comparison as Markdown."""
+    def report(self, path: str | Path = "comparison.html") -> Path:
+        """Write the comparison: a self-contained page (.html), Markdown (.md), or its data (.json).
+
+        The page links questions to the variants' own reports where it finds these. DataError for another ending.
+        """
         path = Path(path)
-        write_text(path, render_comparison_markdown(self.data))
+        if path.suffix == ".json":
+            write_json(path, self.data)
+        elif path.suffix == ".md":
+            write_text(path, render_comparison_markdown(self.data))
+        elif path.suffix in (".html", ".htm"):
+            from ragkit.report.comparison_html import render_comparison_html
+
+            write_text(path, render_comparison_html(self.data, single_reports(self.data, path.parent)))
+        else:
+            raise DataError(f"{path}: expected a name that ends in .html, .md or .json")
         return path
 
     def save(self, folder: str | Path) -> Path:
-        """Write comparison.json and comparison.md into a folder, which is made where it is missing."""
+        """Write comparison.json, comparison.html and comparison.md into a folder, which is made where it is missing."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / FILE, self.data)
-        self.report(folder / "comparison.md")
+        for name in (FILE, PAGE, "comparison.md"):
+            self.report(folder / name)
         return folder
 
 
@@ -151,7 +164,8 @@ def compare_sides(sides: Sequence[Side], baseline: str | None = None, metrics: s
 
 def _parts(sides: Sequence[Side], baseline: str, context: Context, table: Table) -> dict[str, Any]:
     """What is said beyond differences, each part by a function of its own; None where the sides lack what it needs."""
-    return {"conflicts": find_conflicts(sides, baseline, context, table), "holes": find_holes(sides, baseline, context, table),
+    return {"conflicts": find_conflicts(sides, baseline, context, table),
+            "holes": find_holes(sides, baseline, context, table),
             "rerankers": find_rerankers(sides, baseline, context), "sweep": find_sweep(sides, baseline, context),
             "agents": find_agents(sides, baseline, context)}
 

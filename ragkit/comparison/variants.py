@@ -14,7 +14,7 @@ from ragkit.evaluation.result import Evaluation
 from ragkit.evaluation.runfolder import read_run
 from ragkit.records.files import read_object
 
-FILE = "comparison.json"
+FILE, PAGE = "comparison.json", "comparison.html"
 
 
 def open_sides(variants: Mapping[str, Any] | Iterable[Any]) -> list[Side]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ragkit.report import comparison_rows as rows
 from ragkit.report import texts
-from ragkit.report.comparison_searches import search_parts
+from ragkit.report.comparison_findings import conflicts, hole_parts
+from ragkit.report.comparison_searches import Part, search_parts
 from ragkit.report.markdown import table
 
 SLICED = 3  # metrics that slices are shown in
@@ -16,7 +17,7 @@ def render_comparison_markdown(data: rows.Data) -> str:
             ["## Conclusion", _listed(data["conclusion"])] if data["conclusion"] else [],
             ["## Mind", _listed(data["warnings"])] if data["warnings"] else []]
     made += [_variant(data, name) for name in rows.compared(data)]
-    made += [*_searches(data), _slices(data), _app(data), _how()]
+    made += [_slices(data), _conflicts(data), *_tables([*hole_parts(data), *search_parts(data)]), _app(data), _how()]
     return "\n\n".join(line for part in made for line in part if line) + "\n"
 
 
@@ -36,12 +37,22 @@ def _variant(data: rows.Data, variant: str) -> list[str]:
                    "Wins / ties / losses", "Questions", "Detects", "Verdict"], body), _listed(corrected)]
 
 
-def _searches(data: rows.Data) -> list[list[str]]:
-    """Re-rankers, figures over k, agents by step."""
+def _conflicts(data: rows.Data) -> list[str]:
+    made = []
+    for one in conflicts(data):
+        likely = f"Likely cause: {one.likely}" if one.likely else "No cause that was looked for is commoner here"
+        lines = [f"{one.says}. {'The means show it' if one.in_means else 'On single questions'}: {one.counts}; this way "
+                 f"minus the other, as a share of questions: {one.net}. {likely}.",
+                 *(f"{listed.title} ({listed.total}): {', '.join(listed.ids)} {listed.more}" for listed in one.lists)]
+        made += [f"### {texts.markdown(one.title)}: {texts.markdown(one.variant)}", _listed(lines)]
+    return ["## Conflicts", "Where two signals disagree between a variant and the baseline.", *made] if made else []
+
+
+def _tables(parts: list[Part]) -> list[list[str]]:
+    """Label holes, re-rankers, figures over k, agents by step."""
     return [[f"## {texts.markdown(part.title)}", texts.markdown(" ".join(part.notes)),
              table([texts.markdown(cell) for cell in part.rows[0]],
-                   [[texts.markdown(cell) for cell in row] for row in part.rows[1:]])]
-            for part in search_parts(data)]
+                   [[texts.markdown(cell) for cell in row] for row in part.rows[1:]])] for part in parts]
 
 
 def _slices(data: rows.Data) -> list[str]:
@@ -63,9 +74,4 @@ def _app(data: rows.Data) -> list[str]:
 
 
 def _how() -> list[str]:
-    return ["## How to read it",
-            "A difference is variant minus baseline on the questions that both scored, repeats averaged first. The "
-            "interval is a paired bootstrap's; p is of a paired randomisation test, by Holm over all differences in "
-            "this comparison; decided is p below 0.05. Detects: the smallest difference that a run like the baseline "
-            "shows in four of five cases; without repeats an upper bound. Not decided is not the same as no "
-            "difference."]
+    return ["## How to read it", *rows.HOW]

@@ -12,6 +12,10 @@ from ragkit.report import numbers
 Data = Mapping[str, Any]
 LEADING = ("ndcg", "recall", "allhit", "mrr", "map", "faithfulness", "answer_accuracy", "answer_f1", "exact_match")
 DECIDED = ("better", "worse", "higher", "lower")
+HOW = ("A difference is variant minus baseline on the questions that both scored, repeats averaged first. The interval "
+       "is a paired bootstrap's; p is of a paired randomisation test, by Holm over all differences in this comparison; "
+       "decided is p below 0.05. Detects: the smallest difference that a run like the baseline shows in four of five "
+       "cases; without repeats an upper bound. Not decided is not the same as no difference.",)
 _IN_THE_HEADER = 4
 
 
@@ -104,10 +108,14 @@ def header(data: Data) -> str:
     questions = numbers.counted(asked.pop(), "question") if len(asked) == 1 else "their common questions"
     labels = {"gold": "by gold labels", "judged": "by a judge's labels, not people's"}[data["labels"]]
     told = f"{', '.join(compared(data))} against {data['baseline']} on {questions}, {labels}"
-    detects = {metric: value for metric, value in data["variants"][data["baseline"]]["detectable"].items()
-               if value is not None}
-    shown = ", ".join(f"{metric} {numbers.number(value)}" for metric, value in [*detects.items()][:_IN_THE_HEADER])
+    shown = ", ".join(f"{metric} {value}" for metric, value in detected(data))
     return f"{told}. Smallest difference that a run like {data['baseline']} detects: {shown or 'unknown'}"
+
+
+def detected(data: Data) -> list[tuple[str, str]]:
+    """(metric, the smallest difference that a run like the baseline detects), of the first metrics that have one."""
+    found = data["variants"][data["baseline"]]["detectable"]
+    return [(metric, numbers.number(value)) for metric, value in found.items() if value is not None][:_IN_THE_HEADER]
 
 
 def slice_rows(data: Data, slicing: str, variant: str, metrics: Sequence[str]) -> list[SliceRow]:

@@ -53,7 +53,7 @@ def test_a_run_writes_the_comparison_of_its_variants_and_compare_gives_the_same(
     assert "two is better than one on recall by 0.500 [0.500, 0.500] (decided, 8 questions)" in done.out
     assert "same and one are the same on recall (8 questions)" not in done.out
     assert "same and one are the same on every metric compared (8 questions)" in done.out
-    assert "Comparison: runs/comparison.md" in done.out
+    assert "Comparison: runs/comparison.html" in done.out
     written = strict((experiment / "runs" / "comparison.json").read_text(encoding="utf-8"))
     again = command("compare", "runs", "--json")
     assert (again.code, strict(again.out)) == (0, written)
