@@ -1,4 +1,4 @@
-"""The LangChain hook on real parts: stores, chains, nested retrievers, graphs. Agents are in test_agents.py."""
+"""The LangChain hook on real parts: stores and chains. Nested retrievers, nodes, graphs and agents are beside it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypedDict
+from typing import Any
 
 import pytest
 
 pytest.importorskip("langchain_core")
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
-from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
@@ -24,7 +24,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from ragkit.recording import Recorder
 from ragkit.records.questions import text_id
 from ragkit.records.trajectory import Step, Trajectory
-from tests.support.recording_parts import TEXTS, WordEmbedding, chat, classic_retriever, documents
+from tests.support.recording_parts import TEXTS, WordEmbedding, chat, documents
 
 QUESTION = "Who built the lighthouse at Norrby?"
 PROMPT = ChatPromptTemplate.from_template("Answer from these passages:\n{context}\n\nQuestion: {question}")
@@ -48,15 +48,6 @@ def rag(retriever: Any, model: Any, context: Any = joined) -> Any:
 
 def shape(step: Step) -> list[tuple[str, tuple[str, ...]]]:
     return [(found.stage, found.ids) for found in step.retrievals]
-
-
-class Reverse(BaseDocumentCompressor):
-    """Turns the list around and keeps the first `top`."""
-
-    top: int = 2
-
-    def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> Any:
-        return list(reversed(documents))[: self.top]
 
 
 class Failing(BaseRetriever):
@@ -130,93 +121,6 @@ def test_a_check_after_the_answer_is_not_what_the_answer_was_written_from(store:
         check.invoke({"answer": answer})
         trace.answer(answer)
     assert trace.trajectory.context is not None and len(trace.trajectory.context.ids) == 2
-
-
-class Lexical(BaseRetriever):
-    """BM25 over bare texts: like LangChain's own, it knows no ids."""
-
-    texts: list[str]
-    k: int = 3
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        import bm25s
-
-        model = bm25s.BM25()
-        model.index(bm25s.tokenize(self.texts, show_progress=False), show_progress=False)
-        asked = bm25s.tokenize(query, show_progress=False)
-        rows, _ = model.retrieve(asked, k=self.k, show_progress=False)
-        return [Document(page_content=self.texts[row]) for row in rows[0]]
-
-
-def test_ensemble_is_one_step_and_texts_without_ids_get_those_of_the_store(store: InMemoryVectorStore) -> None:
-    dense, lexical = store.as_retriever(search_kwargs={"k": 3}), Lexical(texts=list(TEXTS.values()))
-    both = classic_retriever("EnsembleRetriever")(retrievers=[lexical, dense], weights=[0.5, 0.5])
-    with Recorder().trace(QUESTION) as trace:
-        found = both.invoke(QUESTION)
-    (step,) = trace.trajectory.steps
-    assert [one.stage for one in step.retrievals] == ["fuse", "retrieve", "retrieve"]
-    assert [one.name for one in step.retrievals] == ["EnsembleRetriever", "Lexical", "VectorStoreRetriever"]
-    known = {"d1", "d3", "d2", "d4", "d5"}
-    assert set(step.outermost.ids) <= known and len(step.outermost.ids) == len(found)
-    shared = set(step.retrievals[2].ids)  # aliased where the store showed the same text, else still generated
-    assert step.retrievals[1].ids[0] == "d1" and shared <= known
-
-
-def test_ensemble_async(store: InMemoryVectorStore) -> None:
-    other = InMemoryVectorStore(WordEmbedding())
-    other.add_texts(list(TEXTS.values())[:3], ids=["d1", "d2", "d3"])
-    both = classic_retriever("EnsembleRetriever")(
-        retrievers=[store.as_retriever(search_kwargs={"k": 2}), other.as_retriever(search_kwargs={"k": 3})],
-        weights=[0.2, 0.8],
-    )
-    with Recorder().trace(QUESTION) as trace:
-        asyncio.run(both.ainvoke("cheese and rain"))
-    (step,) = trace.trajectory.steps
-    assert [one.stage for one in step.retrievals] == ["fuse", "retrieve", "retrieve"]
-    assert len(step.retrievals[2].ids) == 3
-
-
-def test_contextual_compression_with_and_without_the_compressor_instrumented(store: InMemoryVectorStore) -> None:
-    recorder = Recorder()
-    base = store.as_retriever(search_kwargs={"k": 3})
-    compressing = classic_retriever("ContextualCompressionRetriever")(base_compressor=Reverse(), base_retriever=base)
-    with recorder.trace(QUESTION) as plain:
-        compressing.invoke(QUESTION)
-    first = plain.trajectory.steps[0].retrievals[-1].ids
-    assert shape(plain.trajectory.steps[0]) == [("rerank", (first[2], first[1])), ("retrieve", first)]
-    with recorder.instrument(compressing), recorder.trace(QUESTION) as watched:
-        compressing.invoke(QUESTION)
-        asyncio.run(compressing.ainvoke(QUESTION))
-    for step in watched.trajectory.steps:
-        assert shape(step) == shape(plain.trajectory.steps[0])
-        assert step.outermost.name == "Reverse"
-        assert step.retrievals[1].score_kind == "similarity" and step.retrievals[1].passages[0].score is not None
-
-
-def test_multi_query_keeps_each_query_as_a_stage(store: InMemoryVectorStore) -> None:
-    several = classic_retriever("MultiQueryRetriever").from_llm(
-        store.as_retriever(search_kwargs={"k": 2}), chat("lighthouse Norrby\ncheese rain Vik")
-    )
-    with Recorder().trace(QUESTION) as trace:
-        several.invoke(QUESTION)
-    (step,) = trace.trajectory.steps
-    assert [one.stage for one in step.retrievals] == ["fuse", "retrieve", "retrieve"]
-    assert [one.query for one in step.retrievals] == [QUESTION, "lighthouse Norrby", "cheese rain Vik"]
-
-
-def test_a_retriever_that_calls_another_without_its_callbacks(store: InMemoryVectorStore) -> None:
-    base = store.as_retriever(search_kwargs={"k": 3})
-
-    class Outer(BaseRetriever):
-        def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> Any:
-            return base.invoke(query)[:1]
-
-    with Recorder().trace(QUESTION) as trace:
-        Outer().invoke(QUESTION)
-        base.invoke(QUESTION)
-    nested, alone = trace.trajectory.steps
-    assert [one.stage for one in nested.retrievals] == ["filter", "retrieve"]
-    assert [one.stage for one in alone.retrievals] == ["retrieve"]
 
 
 def test_a_failing_retriever_is_an_error_step_and_a_fallback_the_next(store: InMemoryVectorStore) -> None:
@@ -299,90 +203,6 @@ def test_a_lambda_that_searches_by_itself_is_a_search() -> None:
     (step,) = trace.trajectory.steps
     assert shape(step) == [("filter", ("d2",)), ("retrieve", ("d2", "d1"))]
     assert step.retrievals[1].query == "who"
-
-
-class State(TypedDict, total=False):
-    question: str
-    documents: list[Document]
-    answer: str
-
-
-def graph(**nodes: Any) -> Any:
-    from langgraph.graph import END, START, StateGraph
-
-    builder = StateGraph(State)
-    names = list(nodes)
-    for name in names:
-        builder.add_node(name, nodes[name])
-    for before, after in zip([START, *names], [*names, END], strict=True):
-        builder.add_edge(before, after)
-    return builder.compile()
-
-
-def test_graph_nodes_that_grade_and_pass_on_documents_are_stages(store: InMemoryVectorStore) -> None:
-    model = chat("Ada Lund.")
-    app = graph(
-        retrieve=lambda s: {"documents": store.as_retriever(search_kwargs={"k": 4}).invoke(s["question"])},
-        rerank=lambda s: {"documents": [s["documents"][i] for i in (1, 0, 3)]},
-        grade=lambda s: {"documents": s["documents"][:2]},
-        generate=lambda s: {
-            "documents": s["documents"],  # passed on unchanged, as tutorials do: no stage
-            "answer": model.invoke(PROMPT.format(context=joined(s["documents"]), question=s["question"])).content,
-        },
-    )
-    with Recorder().trace(QUESTION) as trace:
-        app.invoke({"question": QUESTION})
-    (step,) = trace.trajectory.steps
-    first = step.retrievals[-1].ids
-    assert shape(step) == [
-        ("filter", (first[1], first[0])), ("rerank", (first[1], first[0], first[3])), ("retrieve", first),
-    ]
-    assert [one.name for one in step.retrievals] == ["grade", "rerank", "VectorStoreRetriever"]
-    assert trace.trajectory.answer == "Ada Lund."
-    assert trace.trajectory.context is not None and trace.trajectory.context.ids == step.outermost.ids
-
-
-def test_a_grader_that_drops_everything_and_a_search_that_no_callback_told() -> None:
-    app = graph(
-        retrieve=lambda s: {"documents": documents("d3 d4")},
-        grade=lambda s: {"documents": []},
-        web=lambda s: {"documents": [*s["documents"], Document(id="w1", page_content="From the web.")]},
-    )
-    with Recorder().trace(QUESTION) as trace:
-        app.invoke({"question": QUESTION})
-    first, second = trace.trajectory.steps
-    assert shape(first) == [("filter", ()), ("retrieve", ("d3", "d4"))]
-    assert first.retrievals[1].query == QUESTION
-    assert shape(second) == [("retrieve", ("w1",))]
-    assert [first.turn, second.turn] == [0, 1]
-
-
-def test_a_node_in_a_loop_that_searches_again_is_a_new_step() -> None:
-    from langgraph.graph import END, START, StateGraph
-
-    rounds = iter(["d1 d2", "d2", "d2 d1"])
-    builder = StateGraph(State)
-    builder.add_node("retrieve", lambda s: {"documents": documents(next(rounds))})
-    builder.add_edge(START, "retrieve")
-    left = iter(["retrieve", "retrieve", END])
-    builder.add_conditional_edges("retrieve", lambda s: next(left))
-    with Recorder().trace(QUESTION) as trace:
-        builder.compile().invoke({"question": QUESTION})
-    assert [step.outermost.ids for step in trace.trajectory.steps] == [("d1", "d2"), ("d2",), ("d2", "d1")]
-    assert [step.turn for step in trace.trajectory.steps] == [0, 1, 2]
-
-
-def test_sub_graphs_restart_their_steps_and_turns_go_on(store: InMemoryVectorStore) -> None:
-    retriever = store.as_retriever(search_kwargs={"k": 1})
-    search = lambda query: lambda s: {"documents": retriever.invoke(query)}  # noqa: E731
-    inner = graph(look=search("lighthouse"), again=search("cheese"))
-    app = graph(first=inner, second=graph(look=search("harbour")))
-    with Recorder().trace(QUESTION) as trace:
-        app.invoke({"question": QUESTION})
-    steps = trace.trajectory.steps
-    assert [step.outermost.query for step in steps] == ["lighthouse", "cheese", "harbour"]
-    assert [step.turn for step in steps] == [0, 1, 2]
-    assert all(len(step.retrievals) == 1 for step in steps)
 
 
 def test_plain_code_around_retriever_and_model(store: InMemoryVectorStore) -> None:

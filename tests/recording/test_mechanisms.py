@@ -1,4 +1,34 @@
-"""Each mechanism is taken away once, and what it is there for goes wrong: no test of the recorder passes by luck."""
+"""Each mechanism is taken away once, and what it is there for goes wrong: no test of the recorder passes by luck.
+
+The same was done by hand, in the source, for sixty of them; each broke a test of another file:
+
+- the context says whose it is; a run is known by its id -> test_agents: two hops are two steps
+- the run above is nearer than the context -> test_streams: what began in one trace goes on in it
+- a trace opened in a run is nearer than the run -> test_concurrency: a trace inside a run of another
+- the run that plain code stands in -> test_batch: direct calls of a store
+- one live trace: a flagged guess; several, or an ended one: an orphan, counted -> test_attribution: raw threads
+- frames beneath the frame of the run above -> test_concurrency: callbacks that are handed on
+- frames beneath the frame open in the context -> test_attribution: bind keeps the place
+- a frame that ended takes no more -> test_concurrency: gathered tasks
+- the outer trace comes back -> test_attribution: a trace inside a trace
+- traces left out of order are told -> test_streams: generators read by turns are flagged
+- bind: context, generators, async generators, no guess -> test_attribution: bind mends it; test_streams: once bound
+- root runs: by text, inside a text, the longest, in turns, over several questions; errors apart -> test_batch
+- the handler in raw threads -> test_batch: fifty questions
+- callbacks in the caller's context -> test_retrievers: parent documents
+- the patch of a store, of its async methods -> test_instrument: direct calls with scores
+- a list seen twice is one -> test_agents: instrumented; not where texts or queries differ -> test_retrievers
+- one id for one text over steps -> test_trace: the same ids in memory
+- extracts, rewritten texts and their neighbours keep their ids -> test_retrievers
+- order of the calls; a message's calls are a turn -> test_agents: parallel calls of one message
+- tool calls, supersteps by their graph's run, branches that line up -> test_graphs
+- branches of a RunnableParallel -> test_langchain; overlap in time -> test_concurrency: gathered tasks
+- nodes that give lists are stages -> test_nodes
+- a retriever's own model calls are no context -> test_retrievers; cut texts are flagged -> test_context
+- streams left half-way, closed generators -> test_streams
+- the log lets go of the app; ended traces are not live -> test_concurrency: nothing is kept
+- a failing retriever is an error step; a cancelled one keeps its own runs -> test_langchain
+"""
 
 from __future__ import annotations
 
