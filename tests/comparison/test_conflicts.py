@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from scipy.stats import fisher_exact
 import ragkit
 from ragkit.comparison.causes_tests import NEEDS, fisher
 from ragkit.comparison.compare import compare_sides
+from ragkit.comparison.run_sides import sides_of_runs
 from ragkit.comparison.sides import Side, side_of_evaluation
 from ragkit.evaluation.result import Evaluation
 from ragkit.records.judgements import Score
@@ -106,7 +109,7 @@ def test_more_evidence_in_more_passages_and_the_copies_among_them() -> None:
 
 def test_a_better_list_and_a_worse_answer_because_it_was_refused() -> None:
     base = run({}, dict.fromkeys(ASKED, "Mount Elbert"))
-    own = run({name: [("g", "Mount Elbert is the highest.")] for name in ASKED[:7]},
+    own = run({name: [("g", "Mount Elbert is the highest.")] for name in ASKED[:9]},
               {name: "I do not know." if n < 7 else "Mount Elbert" for n, name in enumerate(ASKED)})
     entry = conflicts(base, own)["rank_up_answer_down"]
     assert (entry["up"], entry["count"], entry["likely"], entry["in_means"]) == ("own", 7, "answer_refused", True)
@@ -116,7 +119,7 @@ def test_a_better_list_and_a_worse_answer_because_it_was_refused() -> None:
 
 def test_a_right_answer_without_gold_by_a_hole_in_the_labels_from_a_step_or_from_memory() -> None:
     right = dict.fromkeys(ASKED[:6], "Mount Elbert")
-    gold = [("g", "It is known which one.")]
+    gold = [("g", "It is Mount Elbert, as is known.")]
     rest = dict.fromkeys(ASKED[6:], gold)
     other = run(dict.fromkeys(ASKED, gold))
     hole = run({**rest, **{name: [("u", "That is Mount Elbert, surely.")] for name in ASKED[:6]}}, right)
@@ -126,8 +129,8 @@ def test_a_right_answer_without_gold_by_a_hole_in_the_labels_from_a_step_or_from
     assert entry["in_means"] and entry["net"]["difference"] == 0.5 and entry["other_way"] == 0
     memory = conflicts(other, run({**rest, **{name: [("u", "Of something else.")] for name in ASKED[:6]}}, right,
                                   found=()))["right_without_gold"]
-    assert causes(memory)["label_hole"] == (0, 6, 0) and causes(memory)["from_memory"] == (6, 6, 6)
-    assert memory["likely"] is None, "no passage holds the answer on the other questions either"
+    assert causes(memory)["label_hole"] == (0, 6, 0) and causes(memory)["from_memory"] == (6, 6, 0)
+    assert memory["likely"] == "from_memory"
     lost = conflicts(other, run({**rest, **{name: [("u", "Of something else.")] for name in ASKED[:6]}}, right,
                                 found=gold))["right_without_gold"]
     assert lost["likely"] == "lost_after_retrieval" and causes(lost)["lost_after_retrieval"] == (6, 6, 0)
@@ -139,6 +142,28 @@ def test_an_answer_of_yes_or_no_is_no_sign_of_a_hole() -> None:
     entry = conflicts(base, own)["right_without_gold"]
     assert causes(entry) == {"lost_after_retrieval": (0, 12, 0), "guessable": (12, 12, 0)}
     assert entry["untested"]["label_hole"] == NEEDS["label_hole"]
+
+
+def test_a_cause_that_holds_everywhere_is_not_the_likely_one() -> None:
+    hole, gold = ("u", "It is Mount Elbert."), ("g", "The gold.")
+    base = run({name: [hole, gold] for name in ASKED})
+    own = run({name: [hole] if n < 6 else [hole, gold] for n, name in enumerate(ASKED)},
+              dict.fromkeys(ASKED, "Mount Elbert"))
+    entry = conflicts(base, own)["right_without_gold"]
+    assert entry["count"] == 6 and causes(entry)["label_hole"] == (6, 6, 6) and entry["likely"] is None
+
+
+def test_what_no_text_tells_is_named_as_untested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    Path("data/queries.jsonl").write_text('{"_id": "q1", "text": "Which?", "answers": ["Mount Elbert"]}\n', "utf-8")
+    Path("qrels.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tg\t1\nq1\th\t1\n", "utf-8")
+    for name, ids in (("base", ["g", "x"]), ("own", ["x", "y", "g", "h"])):
+        Path(f"{name}.json").write_text(json.dumps({"q1": ids}), "utf-8")
+    entry = by_kind(sides_of_runs("qrels.tsv", ["base.json", "own.json"], "recall,precision@2,precision@1",
+                                  dataset="data"))["recall_up_precision_down"]
+    assert causes(entry) == {"more_passages": (1, 1, 0)}
+    assert entry["untested"] == {cause: NEEDS[cause] for cause in ("label_hole", "redundant_passages")}
 
 
 def judged(evaluation: Evaluation, name: str, values: Mapping[str, float | None]) -> Side:

@@ -59,6 +59,12 @@ def test_a_decision_that_the_holes_could_turn_names_the_pairs_that_settle_it() -
     assert {one["passage_id"] for one in found["pairs"]["first"]} == {"x"}
 
 
+def test_what_moves_a_difference_most_is_labelled_first() -> None:
+    found = holes("gn", "xy", metrics="ndcg@2")["pairs"]
+    assert found["total"] == 2 * QUESTIONS and found["first"][0]["effect"] > found["first"][QUESTIONS]["effect"] > 0
+    assert [one["passage_id"] for one in found["first"]] == ["x"] * QUESTIONS + ["y"] * (20 - QUESTIONS)
+
+
 def test_holes_in_the_same_place_of_both_move_nothing() -> None:
     found = holes("gnx", "ngx", metrics="mrr,precision@2")
     assert not found["differences"]["mrr"]["b"]["could_flip"] and found["pairs"]["total"] == 0
