@@ -1,6 +1,6 @@
 """Each mechanism is taken away once, and what it is there for goes wrong: no test of the recorder passes by luck.
 
-The same was done by hand, in the source, for sixty of them; each broke a test of another file:
+The same was done by hand, in the source, for some sixty of them; all but three broke a test of another file:
 
 - the context says whose it is; a run is known by its id -> test_agents: two hops are two steps
 - the run above is nearer than the context -> test_streams: what began in one trace goes on in it
