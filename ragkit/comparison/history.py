@@ -173,7 +173,9 @@ def _comparisons(runs: Sequence[_Run], chosen: Sequence[str], names: Sequence[st
             except DataError as error:
                 refused.append(f"{runs[place].label}: {error}")
                 continue
-            made[place] = found | {"against": [*found.get("against", ()), what], "not_comparable": refused}
+            told = [*found.get("not_comparable", ()), *refused]
+            made[place] = found | {"against": [*found.get("against", ()), what],
+                                   "not_comparable": list(dict.fromkeys(told))}
             break
         else:
             why = "no earlier run can be compared with the last" if places else \
