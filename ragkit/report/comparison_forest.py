@@ -132,6 +132,22 @@ def verdicts(data: rows.Data) -> tuple[list[str], list[tuple[str, list[ForestRow
                      for variant in rows.compared(data)]
 
 
+def headline(data: rows.Data) -> str:
+    """How many of the differences are decided, in a sentence."""
+    found = [row for group in forest(data) for row in group.rows]
+    decided = sum(row.decided for row in found)
+    if not decided and all(row.text.verdict == "the same" for row in found):
+        return f"Nothing differs from {data['baseline']}"
+    if len(found) == 1:
+        return f"The difference is {'decided: ' if decided else ''}{found[0].text.verdict}"
+    if not decided:
+        return f"None of {numbers.count(len(found))} differences is decided"
+    if decided == len(found):
+        return f"All {numbers.count(len(found))} differences are decided"
+    are = "is" if decided == 1 else "are"
+    return f"{numbers.count(decided)} of {numbers.count(len(found))} differences {are} decided"
+
+
 def mean_rows(data: rows.Data) -> list[tuple[str, list[dict[str, str]]]]:
     """(metric, of each variant its mean, its interval, how many were scored, and what was not)."""
     return [(metric, [_mean(found[variant]) for variant in data["variants"]])

@@ -15,7 +15,7 @@ from ragkit.report import comparison_forest as forest
 from ragkit.report import comparison_plots as plots
 from ragkit.report import comparison_rows as rows
 from ragkit.report import numbers, page, texts
-from ragkit.report.comparison_searches import Part, search_parts
+from ragkit.report.comparison_searches import Part, search_parts, search_sentences
 
 _SLICED = 3  # metrics that slices are shown in
 _SEARCHES = ("rerankers", "sweep", "agents")
@@ -39,7 +39,8 @@ def render_comparison_html(data: rows.Data, reports: Mapping[str, SingleReport] 
     written = environment.get_template("comparison.html.jinja").render(
         data=data, rows=rows, forest=forest, numbers=numbers, reports=reports or {}, figures=figures,
         lines=plots.lines(list(data["variants"])), sections=sections(data), parts=parts(data),
-        conflicts=findings.conflicts(data), sign_of=sign_of, sliced=rows.leading(data["metrics"], _SLICED),
+        conflicts=findings.conflicts(data), sentences=sentences(data), sign_of=sign_of,
+        sliced=rows.leading(data["metrics"], _SLICED),
         plot_data=texts.embedded_json({name: figure.spec for name, figure in drawn.items()}),
         style=Markup(style), script=Markup(script), plotly=Markup(plotly) if drawn else "",  # noqa: S704  (our own)
         policy=page.policy([script, plotly] if drawn else [script]),
@@ -68,9 +69,16 @@ def sections(data: rows.Data) -> list[tuple[str, str]]:
 
 def parts(data: rows.Data) -> dict[str, list[Part]]:
     """The tables of each section that is made of tables alone."""
-    nothing = dict.fromkeys(_SEARCHES)
-    found = {name: search_parts({**data, **nothing, name: data[name]}) for name in _SEARCHES}
-    return {**found, "holes": findings.hole_parts(data)}
+    return {**{name: search_parts(_only(data, name)) for name in _SEARCHES}, "holes": findings.hole_parts(data)}
+
+
+def sentences(data: rows.Data) -> dict[str, list[str]]:
+    """What those sections say in words."""
+    return {**{name: search_sentences(_only(data, name)) for name in _SEARCHES}, "holes": []}
+
+
+def _only(data: rows.Data, name: str) -> rows.Data:
+    return {**data, **dict.fromkeys(_SEARCHES), name: data[name]}
 
 
 def question_links(question: str, reports: Mapping[str, SingleReport]) -> list[tuple[str, str]]:

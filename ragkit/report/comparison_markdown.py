@@ -41,8 +41,9 @@ def _conflicts(data: rows.Data) -> list[str]:
     made = []
     for one in conflicts(data):
         likely = f"Likely cause: {one.likely}" if one.likely else "No cause that was looked for is commoner here"
-        lines = [f"{one.says}. {'The means show it' if one.in_means else 'On single questions'}: {one.counts}; this way "
-                 f"minus the other, as a share of questions: {one.net}. {likely}.",
+        means = "The means show it" if one.in_means else "The means do not show it"
+        lines = [f"{one.says}. {means}: {one.counts}; this way minus the other, as a share of questions: {one.net}. "
+                 f"{likely}.",
                  *(f"{listed.title} ({listed.total}): {', '.join(listed.ids)} {listed.more}" for listed in one.lists)]
         made += [f"### {texts.markdown(one.title)}: {texts.markdown(one.variant)}", _listed(lines)]
     return ["## Conflicts", "Where two signals disagree between a variant and the baseline.", *made] if made else []

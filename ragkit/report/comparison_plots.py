@@ -140,7 +140,7 @@ def _over(name: str, label: str, axis: str, at: Sequence[str], drawn: Mapping[st
                  for place, one, mean in zip(at, own, means, strict=True) if mean is not None]
     layout = _layout(axis)
     layout["xaxis"].update(type="category", categoryorder="array", categoryarray=list(at), tickangle=0)
-    layout["yaxis"].update({"range": [0, 1.03], "dtick": 0.25} if share else {"zeroline": True, "rangemode": "normal"})
+    layout["yaxis"].update({"range": [0, 1.03], "dtick": 0.25} if share else {"rangemode": "tozero"})
     return Figure(name, label, {"data": traces, "layout": layout}, ("Variant", axis.partition(",")[0], "Value",
                                                                     "95% interval"), tuple(body), _HEIGHT)
 
