@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
 from typing import Any
 
-from ragkit.comparison.intervals import averaged, differences_of, means_of
+from ragkit.comparison.intervals import averaged, averaged_columns, differences_of, means_of
 from ragkit.metrics.paired import Pair
 from ragkit.metrics.ranking import RankedIds, build_batch, score_arrays
 from ragkit.metrics.registry import parse_all
@@ -74,6 +73,5 @@ def _lists(pairs: Pairs, step: int) -> dict[str, dict[str, float]]:
         return {metric.name: {} for metric in metrics}
     rankings = [RankedIds(one.question_id, path.steps[step], one.steps[step].outermost.ranked) for one, path in here]
     values = score_arrays(build_batch(rankings, qrels, level=here[0][1].level), metrics)
-    return {metric.name: averaged((one.question_id, value) for (one, _), value in
-                                  zip(here, values[:, place].tolist(), strict=True) if not isnan(value))
-            for place, metric in enumerate(metrics)}
+    columns = averaged_columns([one.question_id for one, _ in here], values)
+    return {metric.name: column for metric, column in zip(metrics, columns, strict=True)}

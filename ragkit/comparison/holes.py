@@ -58,7 +58,7 @@ def find_holes(sides: Sequence[Side], baseline: str, context: Context, table: Ta
     metrics = _metrics(context)
     compared = _differences(sides, baseline, context, pool)
     entries, flips = _decisions(compared, context, table)
-    pairs = _pairs(pool, [one for one in compared if (one.metric.name, one.side.name) in flips])
+    total, pairs = _pairs(pool, [one for one in compared if (one.metric.name, one.side.name) in flips], SHOWN)
     kind, note = _labels(of_name(sides, baseline), pool)
     return {
         "labels": kind, "note": note, "grade": pool.grade, "n": len(pool.questions),
@@ -67,7 +67,7 @@ def find_holes(sides: Sequence[Side], baseline: str, context: Context, table: Ta
                                  "bounds": {metric.name: _bounds(pool, metric, side, context) for metric in metrics}}
                      for side in sides},
         "differences": entries,
-        "pairs": {"total": len(pairs), "first": [_row(pair) for pair in pairs[:SHOWN]]},
+        "pairs": {"total": total, "first": [_row(pair) for pair in pairs]},
     }
 
 
@@ -79,7 +79,7 @@ def pairs_to_label(sides: Sequence[Side], baseline: str, context: Context, holes
     flips = {(metric, variant) for metric, found in holes["differences"].items()
              for variant, entry in found.items() if entry["could_flip"]}
     return _pairs(pool, [one for one in _differences(sides, baseline, context, pool)
-                         if (one.metric.name, one.side.name) in flips])
+                         if (one.metric.name, one.side.name) in flips])[1]
 
 
 def pool_of_sides(sides: Sequence[Side], baseline: str, context: Context) -> Pool | None:
@@ -194,21 +194,23 @@ def _decisions(compared: Sequence[_Difference], context: Context,
     return entries, flips
 
 
-def _pairs(pool: Pool, compared: Sequence[_Difference]) -> list[HolePair]:
-    """The holes that move one of these differences, by how far each alone moves the mean."""
+def _pairs(pool: Pool, compared: Sequence[_Difference], most: int | None = None) -> tuple[int, list[HolePair]]:
+    """How many holes move one of these differences, and the first of them by how far each alone moves the mean."""
     if not compared or not pool.questions:
-        return []
+        return 0, []
     effects = np.zeros_like(compared[0].found.effects)
     for one in compared:
-        rows = np.zeros(len(pool.questions), dtype=np.bool_)
-        rows[one.rows] = True
-        effects = np.maximum(effects, np.where(rows[:, None], np.abs(one.found.effects), 0.0) / len(one.rows))
+        moved = np.zeros(len(pool.questions), dtype=np.bool_)
+        moved[one.rows] = True
+        effects = np.maximum(effects, np.where(moved[:, None], np.abs(one.found.effects), 0.0) / len(one.rows))
     best = np.min([side.ranks for side in pool.sides.values()], axis=0)
-    places = sorted(zip(*(axis.tolist() for axis in np.nonzero(effects > 1e-12)), strict=True),
-                    key=lambda place: (-round(float(effects[place]), 12), int(best[place]), place))
-    return [HolePair(pool.questions[row], pool.holes[row][hole],
-                     {name: None if side.ranks[row, hole] == FAR else int(side.ranks[row, hole])
-                      for name, side in pool.sides.items()}, float(effects[row, hole])) for row, hole in places]
+    rows, holes = np.nonzero(effects > 1e-12)
+    order = np.lexsort((holes, rows, best[rows, holes], -effects[rows, holes].round(12)))
+    first = [(int(rows[place]), int(holes[place])) for place in order[:most]]
+    return len(rows), [HolePair(pool.questions[row], pool.holes[row][hole],
+                                {name: None if side.ranks[row, hole] == FAR else int(side.ranks[row, hole])
+                                 for name, side in pool.sides.items()}, float(effects[row, hole]))
+                       for row, hole in first]
 
 
 def _row(pair: HolePair) -> dict[str, Any]:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isnan
 from statistics import fmean, median
 from typing import Any
 
 import numpy as np
 
 from ragkit.comparison.context import Context, of_name
-from ragkit.comparison.intervals import averaged, differences_of, means_of
+from ragkit.comparison.intervals import averaged, averaged_columns, differences_of, means_of
 from ragkit.comparison.reranking_lists import Reranking, Search, find_rerankings
 from ragkit.comparison.sides import GOLD, QuestionFacts, Side
 from ragkit.metrics.paired import Pair
@@ -57,9 +56,7 @@ class _Scored:
 
     def column(self, order: int, metric: int) -> dict[str, float]:
         """The values by question."""
-        rows = self.values[:, order, metric].tolist()
-        return averaged((search.question, value) for search, value in zip(self.searches, rows, strict=True)
-                        if not isnan(value))
+        return averaged_columns([search.question for search in self.searches], self.values[:, order, [metric]])[0]
 
 
 def _scored(one: Reranking, side: Side) -> _Scored | None:

@@ -5,15 +5,14 @@ To choose k by. Plain data; renders nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import isnan
 from statistics import fmean
 from typing import Any
 
 from ragkit.comparison.context import Context
-from ragkit.comparison.intervals import averaged, means_of
+from ragkit.comparison.intervals import averaged, averaged_columns, means_of
 from ragkit.comparison.sides import GOLD, Side
 from ragkit.comparison.sweep_tokens import Count, token_counter
 from ragkit.evaluation.scoring import final_list, passage_text
@@ -44,12 +43,17 @@ def find_sweep(sides: Sequence[Side], baseline: str, context: Context) -> dict[s
     if context.labels != GOLD:
         return None
     by, count = token_counter()
-    found = {}
-    for side in sides:
-        listed = _lists(side, context)
-        if listed and max(len(one.names) for one in listed) > 1:
-            found[side.name] = _entry(side, listed, count, context.seed)
-    return {"tokens_by": by, "variants": found} if found else None
+    lists = {side.name: _lists(side, context) for side in sides}
+    swept = [(side, lists[side.name]) for side in sides
+             if any(len(one.names) > 1 for one in lists[side.name])]
+    if not swept:
+        return None
+    depths = [_ks(listed) for _, listed in swept]
+    columns = [_columns(side, listed, ks) for (side, listed), ks in zip(swept, depths, strict=True)]
+    means = iter(means_of([column for own in columns for column in own], context.seed))  # all draw together
+    return {"tokens_by": by, "variants": {
+        side.name: _entry(listed, ks, [next(means) for _ in own], count)
+        for (side, listed), ks, own in zip(swept, depths, columns, strict=True)}}
 
 
 def _lists(side: Side, context: Context) -> list[_Listed]:
@@ -81,24 +85,28 @@ def ranking(trajectory: Trajectory) -> tuple[Passage, ...] | None:
     return end.passages if end.ranked and end.cuttable else None
 
 
-def _entry(side: Side, listed: Sequence[_Listed], count: Count, seed: int) -> dict[str, Any]:
+def _ks(listed: Sequence[_Listed]) -> tuple[int, ...]:
     longest = max(len(one.names) for one in listed)
-    ks = (*(k for k in KS if k < longest), min(longest, KS[-1]))
+    return (*(k for k in KS if k < longest), min(longest, KS[-1]))
+
+
+def _columns(side: Side, listed: Sequence[_Listed], ks: Sequence[int]) -> list[dict[str, float]]:
+    """The values by question of every measure at every k."""
     metrics = parse_all(",".join(f"{measure}@{k}" for k in ks for measure in MEASURES))
     level = float(side.run.get("level", (side.run.get("config") or {}).get("level", 1.0)))
     qrels = {one.question: side.questions[one.question].grades or {} for one in listed}
     batch = build_batch([RankedIds(one.question, one.names) for one in listed], qrels, level=level)
-    columns = score_arrays(batch, metrics).T.tolist()
-    questions = [one.question for one in listed]
-    means = means_of([averaged((question, value) for question, value in zip(questions, column, strict=True)
-                               if not isnan(value)) for column in columns], seed)
-    tokens = _tokens(listed, ks[-1], count)
-    at = {}
+    return averaged_columns([one.question for one in listed], score_arrays(batch, metrics))
+
+
+def _entry(listed: Sequence[_Listed], ks: Sequence[int], means: Sequence[Mapping[str, Any]],
+           count: Count) -> dict[str, Any]:
+    tokens, at = _tokens(listed, ks[-1], count), {}
     for place, k in enumerate(ks):
         own = means[place * len(MEASURES):(place + 1) * len(MEASURES)]
         at[str(k)] = {**dict(zip(MEASURES, own, strict=True)), "tokens": _tokens_at(tokens, k),
                       "shorter": sum(len(one.names) < k for one in listed)}
-    return {"n": len(set(questions)), "at": at, "enough": _enough(at)}
+    return {"n": len({one.question for one in listed}), "at": at, "enough": _enough(at)}
 
 
 def _tokens(listed: Sequence[_Listed], deepest: int, count: Count) -> list[tuple[str, list[float | None]]]:
