@@ -16,7 +16,7 @@ from ragkit.comparison.holes_pool import Pool
 from ragkit.metrics.registry import Metric
 from ragkit.metrics.sums import Bools, Floats, Ints
 
-_MOST_STEPS, _CELLS = 64, 20_000_000  # fills of map that are tried; of many long lists fewer, for the time they take
+_MOST_STEPS, _CELLS = 64, 4_000_000  # fills of map that are tried; of many long lists fewer, for the time they take
 
 
 class Extremes(NamedTuple):
