@@ -156,7 +156,7 @@ def _hit_unchanged(two: _Two) -> Draft | None:
                 False))
     says = (f"{order.name} is better in {up.side.name} on {counted(len(questions), 'question')} whose {hit.name} is "
             f"unchanged; {len(worked)} of them worked in {down.side.name} already, and of the {len(failed)} that "
-            f"failed there {len(still)} still fail")
+            f"failed there {len(still)} still do")
     flat = not two.moved(hit, 1.0) and not two.moved(hit, -1.0)
     return Draft(HIT, two.name, up.side.name, (order.name, hit.name), says, tuple(questions), tuple(turned),
                  tuple(changes.first), suspects, two.moved(order, sign) and flat, {"still_failing": still})

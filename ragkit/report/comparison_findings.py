@@ -19,6 +19,8 @@ KINDS = {
 }
 _OWN = frozenset({"questions", "net"})
 _PAIRS_SHOWN = 10
+_SENTENCES = 4
+_ONLY = {"positives": " (the labels list only what is relevant)"}
 
 
 class Cause(NamedTuple):
@@ -60,6 +62,29 @@ class Conflict(NamedTuple):
 def conflicts(data: Mapping[str, Any]) -> list[Conflict]:
     """All conflicts, in their order."""
     return [_conflict(one) for one in data["conflicts"] or ()]
+
+
+def finding_sentences(data: Mapping[str, Any]) -> list[str]:
+    """The conflicts and the holes in a sentence each, for where there is no room for tables.
+
+    Conflicts that happen one way more often than the other, or that the means show, have a sentence; others are
+    counted.
+    """
+    raw = data["conflicts"] or ()
+    plain = [_conflict(one) for one in raw if one["in_means"] or (one["net"]["low"] or 0) > 0][:_SENTENCES]
+    made = [f"{one.variant}: {one.says}" + (f"; likely cause: {one.likely}" if one.likely else "") for one in plain]
+    if len(raw) > len(plain):
+        made.append(f"{numbers.counted(len(raw) - len(plain), 'conflict')} of signals on single questions"
+                    f"{' besides' if plain else ''} (comparison.json)")
+    holes = data["holes"]
+    if holes:
+        ends = [end for own in holes["differences"].values() for end in own.values()]
+        open_ = sum(end["could_flip"] for end in ends)
+        told = f"{numbers.of(open_, len(ends))} verdicts could be others, were all passages judged"
+        pairs = numbers.counted(holes["pairs"]["total"], "pair")
+        settle = f"; {pairs} to label would settle it (--holes FILE)" if open_ else ""
+        made.append(f"label holes{_ONLY.get(holes['labels'], '')}: {told}{settle}")
+    return made
 
 
 def _conflict(one: Mapping[str, Any]) -> Conflict:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ragkit.report import comparison_rows as rows
+from ragkit.report.comparison_findings import finding_sentences
 from ragkit.report.comparison_searches import search_sentences
 from ragkit.report.terminal import WIDTH, Writer
 
@@ -35,7 +36,8 @@ def render_comparison_terminal(data: rows.Data, encoding: str = "utf-8", slicing
         shown += [write.line(f"{metric}: {told}", "dim") for metric, told in rows.corrected_facts(data, variant)]
         for slicing in slicings:
             shown += [write.line(f"{variant} by {slicing}", "bold"), _slices(write, data, slicing, variant)]
-    shown += [Text(""), *(write.line(sentence, "dim") for sentence in search_sentences(data))]
+    shown += [Text(""), *(write.line(sentence, "dim") for sentence in
+                              (*finding_sentences(data), *search_sentences(data)))]
     shown += [write.line(f"- {warning}", "yellow") for warning in data["warnings"]]
     return Group(*shown, Text(""), *(write.line(sentence, "bold") for sentence in data["conclusion"]), Text(""))
 
