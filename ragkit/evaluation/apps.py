@@ -11,7 +11,7 @@ from typing import Any
 
 from ragkit.errors import DataError, RagkitError
 from ragkit.evaluation.calling import Call, call_async, call_blocking
-from ragkit.recording.assemble import answer_text as found_answer
+from ragkit.recording.answers import answer_text as found_answer
 from ragkit.records.questions import Question
 
 

@@ -1,13 +1,14 @@
-"""The log of a trace -> its Trajectory: which lists make one step, in which order, and what the answer was."""
+"""The log of a trace -> its Trajectory: which lists make one step, and in which order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ragkit.recording.answers import find_answer, is_abandoned, reply_of_an_open_stream
 from ragkit.recording.fold import Folder, order_stage, settled
-from ragkit.recording.log import Frame, Log
+from ragkit.recording.log import Frame
 from ragkit.recording.turns import Place, number_turns, place_of
 from ragkit.records.trajectory import Retrieval, Step, Trajectory
 
@@ -66,10 +67,12 @@ class Assembler:
             return
         own, rest = lists[0], lists[1:]
         inputs = self.folder.passages(frame.inputs)
-        if structural and not set(own.ids) <= {passage.id for passage in inputs}:
+        if structural and (len(own.ids) > len(inputs) or not set(own.ids) <= {passage.id for passage in inputs}):
             inputs = ()  # the state's old list, not what this one was made from
         own = self.folder.restore(own, inputs) if inputs else own
-        draft = self._source(frame, own, tuple(passage.id for passage in inputs), beneath or self.drafts)
+        gathered = self._gathered(own, beneath or self.drafts) if structural and not inputs else []
+        draft = None if gathered else self._source(
+            frame, own, tuple(passage.id for passage in inputs), beneath or self.drafts)
         if draft is not None:
             if own.error is not None:
                 draft.lists.insert(1, own)  # it failed; what the app then used is the list it had
@@ -77,11 +80,20 @@ class Assembler:
             if structural:
                 if own.ids in [found.ids for found in draft.lists]:
                     return
-                own = replace(own, stage=order_stage(own.ids, draft.outermost.ids))
+                own = replace(own, stage=order_stage(own.ids, draft.outermost.ids, own.name))
             draft.lists = [own, *rest, *draft.lists]
             draft.ended = max(draft.ended, frame.ended or frame.begun)
-        elif not self._made_from_several(frame, own) and (own.passages or not structural):
+        elif not self._made_from_several(frame, own, gathered) and (own.passages or not structural):
             self._add_new(frame, [own, *rest], structural)
+
+    def _gathered(self, own: Retrieval, drafts: Sequence[Draft]) -> list[Draft]:
+        """The last steps, where the list is what they returned, one after the other (a state that grows in a loop). It
+        was not made from the last of them alone, though a list beneath that one may happen to hold it all."""
+        ids = list(dict.fromkeys(own.ids))
+        if len(ids) == len(own.ids) and any(set(ids) <= set(draft.outermost.ids) for draft in drafts):
+            return []
+        found = [draft for draft in drafts if draft.outermost.passages]
+        return next((found[first:] for first in range(len(found) - 1) if ids == _appended(found[first:])), [])
 
     def _is_beneath(self, draft: Draft, frame: Frame) -> bool:
         return any(run.id == frame.run_id for run in self.trace.log.lineage(draft.place.frame.run_id))
@@ -110,11 +122,10 @@ class Assembler:
         holding += [draft for draft in ranked if any(wanted <= set(found.ids) for found in draft.lists)]
         return holding[0] if holding else None
 
-    def _made_from_several(self, frame: Frame, own: Retrieval) -> bool:
+    def _made_from_several(self, frame: Frame, own: Retrieval, sources: list[Draft]) -> bool:
         """Takes a list of passages of several steps: those of one turn become its stages, in one step. Over several
         turns it is no search (a list of all that was found, say), so it is kept beside the steps."""
-        rest = set(own.ids)
-        sources: list[Draft] = []
+        rest = set[str]() if sources else set(own.ids)
         for draft in reversed(self.drafts):
             if rest & set(draft.outermost.ids):
                 rest -= set(draft.outermost.ids)
@@ -124,7 +135,9 @@ class Assembler:
         number_turns([draft.place for draft in self.drafts])
         own = replace(own, stage=frame.stage or "fuse")
         if len({draft.place.turn for draft in sources}) > 1:
-            self.across.append(own)
+            places = iter(_appended(sources))
+            appended = all(one in places for one in dict.fromkeys(own.ids))
+            self.across.append(replace(own, ranked=own.ranked and not appended))  # the order of steps is no rank
             return True
         first = sources[0]
         first.lists = [own, *(found for draft in sources for found in draft.lists)]
@@ -159,17 +172,24 @@ class Assembler:
         return Step(index, lists, turn, ms=ms)
 
 
+def _appended(drafts: Sequence[Draft]) -> list[str]:
+    """The ids of the lists one after the other, each at its first place."""
+    return list(dict.fromkeys(one for draft in drafts for one in draft.outermost.ids))
+
+
 def assemble(trace: Trace) -> Trajectory:
     """The trajectory of a trace that has ended."""
     from ragkit.recording.context import find_context
 
     assembler = Assembler(trace)
     steps = assembler.steps()
-    answer, source = _answer(trace)
+    answer, source = find_answer(trace)
     if trace.log.out_of_order:
         assembler.n_guessed = max(assembler.n_guessed, len(steps), 1)
         trace.warn(_OUT_OF_ORDER)
-    abandoned = _abandoned(trace.log, answer)
+    abandoned = is_abandoned(trace.log, answer)
+    if answer is None and (reply := reply_of_an_open_stream(trace.log)) is not None:
+        answer, source, abandoned = reply, "llm", True
     if abandoned:
         trace.notices.append("a stream was left before its end; the answer is what had come by then")
     context = trace.manual_context
@@ -204,61 +224,3 @@ def assemble(trace: Trace) -> Trajectory:
         dict(trace.log.usage),
         meta,
     )
-
-
-def _abandoned(log: Log, answer: str | None) -> bool:
-    """Whether a stream was not read to its end: it was closed or still open, or its chain had ended with a part of what
-    the model then said (LangChain reads a model to its end where its reader stops)."""
-    if log.left_early or any(run.abandoned for run in log.runs.values()):
-        return True
-    for prompt in log.prompts:
-        lineage = list(log.lineage(prompt.run_id))
-        if lineage and (lineage[0].ended or 0.0) > (lineage[-1].ended or 0.0):
-            output = prompt.output or ""
-            return answer is None or (answer != output and output.startswith(answer))
-    return False
-
-
-def _answer(trace: Trace) -> tuple[str | None, str | None]:
-    """(answer, where it was read): said by hand, else what the last root chain gave, else the last root model."""
-    if trace.manual_answer is not None:
-        return trace.manual_answer, None
-    for kind in ("chain", "llm"):
-        for of, value in reversed(trace.log.outputs):
-            if of == kind and (text := answer_text(value)) is not None:
-                return text, kind
-    return None, None
-
-
-def answer_text(value: Any) -> str | None:
-    """The answer in an app's output: a text, a message, the last of `messages`, a usual key or attribute; else None.
-
-    >>> answer_text({"answer": "42"}), answer_text({"documents": []})
-    ('42', None)
-    """
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        for key in ("answer", "output", "result", "response", "output_text", "generation", "text"):
-            if key in value and (text := answer_text(value[key])) is not None:
-                return text
-        messages = value.get("messages")
-        if isinstance(messages, Sequence) and not isinstance(messages, str) and messages:
-            return answer_text(messages[-1])
-        return None
-    content = getattr(value, "content", None)
-    if content is not None:
-        return content_text(content)
-    named = (getattr(value, name, None) for name in ("text", "answer", "response"))
-    return next((text for text in named if isinstance(text, str)), None)
-
-
-def content_text(content: Any) -> str:
-    """The text of a message's content, which is a string or a list of blocks."""
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        parts = [block if isinstance(block, str) else block.get("text") for block in content
-                 if isinstance(block, str | Mapping)]
-        return "".join(part for part in parts if isinstance(part, str))
-    return ""

@@ -142,8 +142,10 @@ def in_order(groups: Sequence[list[Retrieval]]) -> list[list[Retrieval]]:
     return [*reversed(later), *(group for group in groups if group[0].stage == "retrieve")]
 
 
-def order_stage(after: Sequence[str], before: Sequence[str]) -> Stage:
-    """filter where the old order was kept, else rerank."""
+def order_stage(after: Sequence[str], before: Sequence[str], name: str = "") -> Stage:
+    """filter where the old order was kept, else rerank; what is called a re-ranker is one, whatever it did here."""
+    if "rank" in name.lower():
+        return "rerank"
     places = iter(before)
     return "filter" if all(any(other == one for other in places) for one in after) else "rerank"
 
@@ -166,9 +168,9 @@ def _stage_after(own: Retrieval, inputs: Sequence[Passage], reranks: bool) -> St
     """The stage of a function by what it was given; "retrieve" where its list is not made of that."""
     given = [passage.id for passage in inputs]
     if reranks:
-        kept = order_stage(own.ids, given) == "filter" and len(own.ids) < len(given)
-        return "filter" if kept and "rank" not in own.name.lower() else "rerank"
-    return order_stage(own.ids, given) if set(own.ids) <= set(given) else "retrieve"
+        kept = order_stage(own.ids, given, own.name) == "filter" and len(own.ids) < len(given)
+        return "filter" if kept else "rerank"
+    return order_stage(own.ids, given, own.name) if set(own.ids) <= set(given) else "retrieve"
 
 
 def _merge(own: Retrieval, child: Retrieval, stage: Stage | None) -> Retrieval:
@@ -188,7 +190,7 @@ def _stage_above(own: Retrieval, groups: Sequence[list[Retrieval]]) -> Stage:
     mine = set(own.ids)
     first = groups[0][0]
     if mine and mine <= set(first.ids) and (first.stage != "retrieve" or len(groups) == 1):
-        return order_stage(own.ids, first.ids)
+        return order_stage(own.ids, first.ids, own.name)
     if mine and len(groups) > 1 and mine <= {found for group in groups for found in group[0].ids}:
         return "fuse"
     if not mine and len(groups) == 1 and first.ids:

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from uuid import UUID
 
 from ragkit.errors import DataError, describe
-from ragkit.recording.assemble import content_text
+from ragkit.recording.answers import content_text
 from ragkit.recording.attribution import is_live, locate, log_of, open_frame, open_frame_var
 from ragkit.recording.log import Frame, Log, Prompt, Run
 from ragkit.recording.passages import as_passages, documents_in

@@ -199,7 +199,7 @@ class Trace:
 
         `output` is a text, or what the app returned: a message, a state with messages, a mapping with a usual key.
         """
-        from ragkit.recording.assemble import answer_text
+        from ragkit.recording.answers import answer_text
 
         self._open()
         text = answer_text(output)

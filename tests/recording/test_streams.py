@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("langchain_core")
 
+from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel
+from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
@@ -35,10 +37,11 @@ def store() -> InMemoryVectorStore:
     return store
 
 
-def rag(store: InMemoryVectorStore, answer: str = ANSWER) -> Any:
+def rag(store: InMemoryVectorStore, answer: str = ANSWER, model: Any = None) -> Any:
     retriever = store.as_retriever(search_kwargs={"k": 2})
     context = retriever | (lambda found: "\n".join(one.page_content for one in found))
-    return {"context": context, "question": RunnablePassthrough()} | PROMPT | chat(answer) | StrOutputParser()
+    chain = {"context": context, "question": RunnablePassthrough()} | PROMPT | (model or chat(answer))
+    return chain | StrOutputParser()
 
 
 def is_whole(trajectory: Trajectory, question: str = QUESTION) -> bool:
@@ -90,6 +93,14 @@ def test_left_half_way(store: InMemoryVectorStore, way: str) -> None:
         if way == "held":
             list(stream)
     assert following.trajectory.steps == () and following.trajectory.answer is None
+
+
+def test_a_stream_of_one_part_that_is_left_at_it(store: InMemoryVectorStore) -> None:
+    """A model that does not stream gives one part. A reader who stops there has all of it, and LangChain says None."""
+    with Recorder().trace(QUESTION) as trace:
+        for _ in rag(store, model=FakeMessagesListChatModel(responses=[AIMessage(ANSWER)])).stream(QUESTION):
+            break
+    assert not is_whole(trace.trajectory) and trace.trajectory.answer == ANSWER
 
 
 @pytest.mark.parametrize("way", ["break", "close", "cancel"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ragkit.errors import DataError, shown
-from ragkit.recording.assemble import content_text
+from ragkit.recording.answers import content_text
 from ragkit.recording.formats.imported import Imported
 from ragkit.recording.formats.reading import objects
 from ragkit.recording.formats.spans import Span, SpanKind, imported

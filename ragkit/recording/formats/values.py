@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ragkit.recording.assemble import content_text
+from ragkit.recording.answers import content_text
 
 _ROLES = {"human": "human", "user": "human", "ai": "ai", "assistant": "ai", "AIMessageChunk": "ai", "tool": "tool",
           "function": "tool", "system": "system", "developer": "system", "model": "ai", "chat": "human"}
