@@ -42,6 +42,9 @@ def compare(
     holes: Annotated[Path | None, typer.Option("--holes", metavar="FILE", help="Write the pairs of question and "
                                                "passage that nobody judged and that could change a decision, to be "
                                                "labelled (CSV, or JSON Lines where it ends in .jsonl).")] = None,
+    export: Annotated[tuple[str, str] | None, typer.Option(
+        "--export", metavar="FORMAT FILE", help="Also write it as csv, parquet, markdown or latex; or as mlflow, into "
+        "a local store (a file, mlflow.db) or a server (its URI).")] = None,
     seed: common.Seed = None,
     imports: common.Imports = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print comparison.json to stdout, and nothing else.")] = False,
@@ -49,13 +52,15 @@ def compare(
     """Compare variants: paired differences, decided or not, and what would decide them."""
     common.import_modules(imports)
     from ragkit.comparison.compare import compare_sides
+    from ragkit.comparison.exports import export as write_export
     from ragkit.comparison.variants import PAGE, open_sides
 
     sides = open_sides(variants) if qrels is None else _of_files(qrels, variants, metrics, (level, ties), dataset)
     made = compare_sides(sides, baseline, metrics, by, seed or 0, labels)
     if out is not None:
         made.save(out)
-    told = None if holes is None else _to_label(holes, made)
+    told = [] if holes is None else [_to_label(holes, made)]
+    told += [] if export is None else [write_export(made, *export)]
     if as_json:
         common.say(json.dumps(made.data, ensure_ascii=True, allow_nan=False, indent=2))
         return
@@ -66,8 +71,8 @@ def compare(
     print_comparison(made.data, Console(), list(made.data["slices"]) if by else ())
     if out is not None:
         common.say(f"Comparison: {out / PAGE}")
-    if told is not None:
-        common.say(told)
+    for sentence in told:
+        common.say(sentence)
 
 
 def _to_label(path: Path, made: Comparison) -> str:
