@@ -126,3 +126,9 @@ def test_a_rule_that_no_app_could_keep_is_out_of_reach(rule: str, said: str | No
     parsed = parse_rule(rule)
     told = out_of_reach(parsed, attainable(parsed.metric, facts(2, 2)))
     assert told == said if said is None else told is not None and said in told
+
+
+def test_an_ideal_list_has_the_best_grades_first() -> None:
+    graded = [QuestionFacts("q", n_gold=2, label_state="labelled", grades={"a": 1.0, "b": 3.0, "c": 0.0})]
+    assert attainable(parse("dcg@1"), graded).high == 3.0
+    assert attainable(parse("ndcg@1"), graded).high == 1.0
