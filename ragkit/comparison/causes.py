@@ -1,7 +1,7 @@
 """Why signals may disagree on a question: what the data say of one variant there, each as yes, no, or cannot be told.
 
 Which causes belong to which conflict is decided in conflicts.py, whether one is commoner there than elsewhere in
-causes_tests.py.
+causes_weighing.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragkit.comparison.causes import SideFacts
-from ragkit.comparison.causes_tests import NEEDS, likely, tested
+from ragkit.comparison.causes_weighing import NEEDS, likely, weighed
 from ragkit.comparison.conflicts_kinds import Draft, drafts
 from ragkit.comparison.context import Context, of_name, others
 from ragkit.comparison.holes import Table
@@ -51,7 +51,7 @@ def _signs(draft: Draft, context: Context) -> Pair:
 
 
 def _entry(draft: Draft, net: PairedDifference, context: Context) -> dict[str, Any]:
-    causes = tested(draft.suspects, draft.questions, draft.known, context.seed)
+    causes = weighed(draft.suspects, draft.questions, draft.known, context.seed)
     told = [entry for entry in causes if entry["of"]]
     return {
         "kind": draft.kind, "variant": draft.variant, "baseline": context.baseline, "up": draft.up,

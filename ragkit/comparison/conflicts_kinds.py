@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ragkit.comparison.causes import SideFacts
-from ragkit.comparison.causes_tests import Suspect
+from ragkit.comparison.causes_weighing import Suspect
 from ragkit.comparison.context import Context
 from ragkit.comparison.holes import Table
 from ragkit.comparison.sides import GOLD, JUDGED, Side

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import fisher_exact
 
 import ragkit
-from ragkit.comparison.causes_tests import NEEDS, fisher
+from ragkit.comparison.causes_weighing import NEEDS, fisher
 from ragkit.comparison.compare import compare_sides
 from ragkit.comparison.run_sides import sides_of_runs
 from ragkit.comparison.sides import Side, side_of_evaluation

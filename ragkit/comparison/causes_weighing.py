@@ -38,7 +38,7 @@ class Suspect(NamedTuple):
     compared: bool = True
 
 
-def tested(suspects: Sequence[Suspect], here: Sequence[str], known: Sequence[str], seed: int) -> list[dict[str, Any]]:
+def weighed(suspects: Sequence[Suspect], here: Sequence[str], known: Sequence[str], seed: int) -> list[dict[str, Any]]:
     """What each cause comes to: how often it holds here and elsewhere, and p of Fisher's exact test, by Holm.
 
     Questions on which it cannot be told are left out on both sides. p is None where one side is empty, or not compared.
