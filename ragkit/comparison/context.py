@@ -33,7 +33,7 @@ class Context:
         """The values of a metric by compared question, repeats averaged; what was not scored is left out."""
         key = (side.name, metric)
         if key not in self._values:
-            self._values[key] = {question: sum(found) / len(found)
+            self._values[key] = {question: found[0] if len(found) == 1 else sum(found) / len(found)
                                  for question, found in self.repeats(side, metric).items()}
         return self._values[key]
 

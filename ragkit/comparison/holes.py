@@ -170,9 +170,10 @@ def _decisions(compared: Sequence[_Difference], context: Context,
     ps = {(metric, variant): figures["p"] for metric, found in table.items() for variant, figures in found.items()}
     pairs = []
     for one in compared:
+        names = [str(row) for row in one.rows]
+        zeros = dict.fromkeys(names, 0.0)
         for values in (one.found.low, one.found.high):
-            drawn = {str(row): float(values[row]) for row in one.rows}
-            pairs.append(Pair(dict.fromkeys(drawn, 0.0), drawn))
+            pairs.append(Pair(zeros, dict(zip(names, values[one.rows].tolist(), strict=True))))
     tested = compare_pairs(pairs, context.seed, min(RESAMPLES, max(_QUICK, 60 * len(ps))))
     entries: dict[str, dict[str, Any]] = {}
     flips = set()

@@ -94,10 +94,15 @@ class Side:
 
     def repeats(self, metric: str, labels: str = GOLD) -> dict[str, list[float]]:
         """The values of all scored repeats by question; questions without any are left out."""
-        rows = self.scores_by(labels).get(metric, {})
-        found = {question: [score.value for score in repeats.values() if score.value is not None]
-                 for question, repeats in rows.items()}
-        return {question: values for question, values in found.items() if values}
+        found: dict[str, list[float]] = {}
+        for question, repeats in self.scores_by(labels).get(metric, {}).items():  # a loop, since runs are long
+            for score in repeats.values():
+                if score.value is not None:
+                    if question in found:
+                        found[question].append(score.value)
+                    else:
+                        found[question] = [score.value]
+        return found
 
     @cached_property
     def asked(self) -> tuple[str, ...]:
