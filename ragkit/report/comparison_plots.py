@@ -76,6 +76,7 @@ def _tokens(found: Figures, drawn: Mapping[str, Line]) -> list[Figure]:
     if not traces:
         return []
     layout = _layout("tokens of the first k passages (log)")
+    layout["yaxis"].update(range=[0, 1.03], dtick=0.25)
     layout["xaxis"].update(type="log", dtick=1 if _is_wide(traces) else "D2", tickformat=",d")
     return [Figure("sweep-tokens", "recall@k by the tokens that it costs", {"data": traces, "layout": layout},
                    ("Variant", "k", "Tokens", "Recall"), tuple(body), _HEIGHT)]
@@ -134,6 +135,7 @@ def _over(name: str, label: str, axis: str, at: Sequence[str], drawn: Mapping[st
         own = [one if one is not None else {"mean": None, "low": None, "high": None} for one in figures]
         means = [numbers.known(one["mean"]) for one in own]
         trace = _trace(drawn[variant], list(at), means)
+        trace["connectgaps"] = share and axis == "k"  # a list may end between the k of another
         trace["error_y"] = _whiskers(own, means, drawn[variant].colour)
         traces.append(trace)
         body += [(variant, place, numbers.number(mean), numbers.interval(one["low"], one["high"]))
