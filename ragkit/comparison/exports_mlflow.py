@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +41,28 @@ def to_mlflow(comparison: Comparison, target: str, experiment: str = EXPERIMENT)
     Raises MissingPackageError without the extra `mlflow`, DataError where the store refuses.
     """
     uri, artifacts = _store(target)
-    client, entities = _client(uri)
+    records = _imported()
+    with _quiet():  # once it is imported: that sets its loggers up
+        return _logged(comparison, target, experiment, uri, artifacts, records)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what MLflow and alembic tell of tables that they make."""
+    loggers = [logging.getLogger(name) for name in ("mlflow", "alembic")]
+    before = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+def _logged(comparison: Comparison, target: str, experiment: str, uri: str, artifacts: str | None,
+            mlflow: Any) -> str:
+    client, entities = _client(mlflow, uri), mlflow.entities
     data = comparison.data
     try:
         home = _experiment(client, experiment, artifacts)
@@ -86,14 +109,15 @@ def _store(target: str) -> tuple[str, str | None]:
     return f"sqlite:///{path.as_posix()}", path.with_name(f"{path.stem}-artifacts").as_uri()
 
 
-def _client(uri: str) -> tuple[Any, Any]:
-    """A client of the store and MLflow's records; its telemetry stays off where nobody had it imported before."""
+def _imported() -> Any:
+    """MLflow; its telemetry stays off where nobody had it imported before."""
     before = os.environ.get(_TELEMETRY)
     os.environ[_TELEMETRY] = "true"  # read while it is imported
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            from mlflow import MlflowClient, entities
+            import mlflow
+            import mlflow.entities
     except ImportError as error:
         raise MissingPackageError("mlflow-skinny", "mlflow", "--export mlflow") from error
     finally:
@@ -101,8 +125,12 @@ def _client(uri: str) -> tuple[Any, Any]:
             os.environ.pop(_TELEMETRY, None)
         else:
             os.environ[_TELEMETRY] = before
+    return mlflow
+
+
+def _client(mlflow: Any, uri: str) -> Any:
     try:
-        return MlflowClient(tracking_uri=uri), entities
+        return mlflow.MlflowClient(tracking_uri=uri)
     except ImportError as error:
         raise MissingPackageError(error.name or "alembic", "mlflow", "a local store of --export mlflow") from error
     except Exception as error:
