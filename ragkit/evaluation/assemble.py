@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ragkit.errors import JudgeError
@@ -28,6 +29,8 @@ from ragkit.judge.ledger import total
 from ragkit.judge.offline import AGREEMENT
 from ragkit.judge.prompts import PromptBook
 from ragkit.judge.verdicts import count_missing
+from ragkit.metrics.trajectory import EvidencePath
+from ragkit.records.aliases import alias_run
 from ragkit.records.judgements import Judgement, Score
 from ragkit.records.trajectory import Passage, Trajectory
 from ragkit.report.data import ReportData
@@ -50,10 +53,13 @@ async def assemble(
 ) -> Evaluation:
     """Join, project, judge and score. `gold` is a kept projection, or all passages of the index where it is known."""
     joined = join(plan.dataset, trajectories, plan.all_questions)
+    indexed = None if isinstance(gold, Projection) else gold
+    corpus = (Passage(document.id, document.content) for document in (plan.dataset.corpus or {}).values())
+    named = tuple(alias_run(joined.trajectories, chain(indexed or (), corpus)))
     labels = label_notes(plan.dataset)
     kept = gold if isinstance(gold, Projection) else None
-    projection = kept or project(plan.dataset, joined.trajectories, None if isinstance(gold, Projection) else gold)
-    scoring = plan.scoring(joined.trajectories, projection)
+    projection = kept or project(plan.dataset, named, indexed)
+    scoring = plan.scoring(named, projection)
     require_fitting(scoring, plan.labels)
     bridge = (run or {}).get("bridge")
     if plan.earlier is not None and gateway is not None:
@@ -88,7 +94,7 @@ async def assemble(
     if plan.labels:
         summary["corrected"] = corrected_entries(scoring, rows, plan.labels, plan.seed)
     summary |= {"bridge": bridge} if bridge else {}
-    notes = [*labels, *joined.notes, *run_notes(scoring, rows), *found.notes, *views.steps_note(rows)]
+    notes = [*labels, *joined.notes, *run_notes(scoring, rows), *found.notes]
     record = {**(run or {}), "variant": plan.variant, "metrics": [metric.name for metric in plan.metrics],
               "judge_steps": plan.judge_steps,
               **({"bridge": bridge} if bridge else {}),
@@ -104,7 +110,6 @@ async def assemble(
         hit_curve={name: entry["mean"] for name, entry in summary["metrics"].items()
                    if name.startswith("hit@") and entry["mean"] is not None},
         step_reach=views.step_reach(scoring.trajectories),
-        fates=funnel.funnel(path for key, path in scorer.paths.items() if outcomes[key] not in ("failed", "not_asked")),
         rerank=views.rerank_counts(found.graded),
         worst=found.with_statements(views.QuestionViews(shown, scorer, rows, outcomes, judgements)
                                      .worst(plan.shown)),
@@ -161,14 +166,19 @@ def _findings(
 ) -> funnel.Findings:
     labelled = [path for path in scorer.paths.values() if path.label_state == "labelled" and path.steps]
     gold = {(i, name) for i, path in enumerate(labelled) for name in path.relevant}
-    matched = sum(name in path.everything or name in (path.context or ()) for i, path in enumerate(labelled)
-                  for name in path.relevant)
+    matched = sum(len(path.relevant & _occurring(path)) for path in labelled)
     known = sum(trajectory.context is not None for trajectory in scoring.trajectories)
     lost = _lost(scorer, outcomes, ("incomplete_wrong", "incomplete_unchecked"))
     repeated = len(outcomes) > len({question_id for question_id, _ in outcomes})
     known_enough, noun = 2 * known >= len(scoring.trajectories), "trajectories" if repeated else "questions"
     made = funnel.Findings(Counter(outcomes.values()), lost, known_enough, matched, len(gold), noun)
     return replace(made, labels="judged", matched=len(gold)) if by_judge else made  # a judge's labels have no ids
+
+
+def _occurring(path: EvidencePath) -> set[str]:
+    """All ids in any list of the trajectory, also those that a later stage dropped."""
+    lists = [listed.ids for step in range(len(path.steps)) for listed in path.lists(step)]
+    return set(path.context or ()).union(*lists)
 
 
 def _lost(scorer: Scorer, outcomes: Mapping[tuple[str, int], str], cells: tuple[str, ...]) -> dict[str, int]:

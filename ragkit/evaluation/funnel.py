@@ -126,6 +126,8 @@ def fix_first(found: Findings) -> str:
                 f"stood {place} and the answer still does not match the reference.")
     if worst == retrieval:
         wrong = "and the answer is wrong" if outcomes.get("incomplete_wrong") else "(answers were not checked)"
+        if outcomes.get("incomplete_wrong") and (unchecked := outcomes.get("incomplete_unchecked")):
+            wrong += f" (on {unchecked} of them nobody checked it)"
         return (f"Fix retrieval first: on {retrieval} of {labelled} {found.labels} {found.noun} the evidence {place} "
                 f"is incomplete {wrong}; {_where(found)}.")
     asked = invented + outcomes.get("unanswerable_refused", 0)

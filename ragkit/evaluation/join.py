@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ragkit.errors import DataError
 from ragkit.records.questions import Dataset
 from ragkit.records.trajectory import Trajectory
+from ragkit.report.numbers import counted
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,19 @@ def join(dataset: Dataset, trajectories: Sequence[Trajectory], all_questions: bo
     not_asked = tuple(q.id for q in dataset.questions if q.id not in asked)
     notes = []
     if matched:
-        notes.append(f"{matched} trajectories were joined to their question by its text, not by an id")
-    for ids, why in ((unknown, "belong to no question of the data set"), (ambiguous, "match several by their text")):
+        were = counted(matched, "trajectory was joined to its question by its",
+                       "trajectories were joined to their questions by their")
+        notes.append(f"{were} text, not by an id")
+    for ids, why in ((unknown, ("belongs to no question of the data set", "belong to no question of the data set")),
+                     (ambiguous, ("matches several by its text", "match several by their text"))):
         if ids:
-            notes.append(f"{len(ids)} trajectories {why} and were left out: {listed(ids)}")
+            one, many = why
+            left = counted(len(ids), f"trajectory {one} and was", f"trajectories {many} and were")
+            notes.append(f"{left} left out: {listed(ids)}")
     if not_asked:
         treated = "counted as asked with nothing retrieved" if all_questions else "not asked, and in no mean"
-        notes.append(f"{len(not_asked)} questions of the data set were {treated}: {listed(not_asked)}")
+        were = counted(len(not_asked), "question of the data set was", "questions of the data set were")
+        notes.append(f"{were} {treated}: {listed(not_asked)}")
     order = {question.id: i for i, question in enumerate(dataset.questions)}
     result = sorted(known.values(), key=lambda t: (order[t.question_id], t.repeat))
     if all_questions:

@@ -12,7 +12,7 @@ from ragkit.evaluation.suspects import suspect_notes
 from ragkit.evaluation.table import ScoreRow
 from ragkit.recording.formats.imported import holdings, shows_its_searches
 from ragkit.records.labels import check_labels, require_known_labels
-from ragkit.records.questions import Dataset
+from ragkit.records.questions import Dataset, is_text_id
 from ragkit.records.trajectory import Trajectory
 from ragkit.report.numbers import counted
 
@@ -40,7 +40,7 @@ def run_notes(scoring: Scoring, rows: Sequence[ScoreRow]) -> list[str]:
         if report.gone:
             where = listed(list(dict.fromkeys(match.question_id for match in report.gone)))
             notes.append(f"{len(report.gone)} gold texts match no known passage and count as not found: {where}")
-    notes += _unmatched(scoring)
+    notes += _unmatched(scoring) + _nameless(scoring)
     empty = [t.question_id for t in trajectories if t.error is None and not final_list(t).passages]
     if empty:
         notes.append(f"{counted(len(empty), 'trajectory', 'trajectories')} ended with no results: {listed(empty)}")
@@ -86,6 +86,19 @@ def _imported(trajectories: Sequence[Trajectory]) -> list[str]:
         f"no retrieval score for {found.without_score:,} of {found.passages:,} passages"
     return [f"{len(foreign):,} trajectories were imported{named}, with {missing}: the order of each list is all that "
             "is known of its ranking"]
+
+
+def _nameless(scoring: Scoring) -> list[str]:
+    """A note where passages came without an id, so that gold that is named by an id cannot be met by them."""
+    qrels, names = scoring.projection.qrels, scoring.projection.name
+    labelled = [t for t in scoring.trajectories if any(not is_text_id(name) for name in qrels.get(t.question_id, {}))]
+    passages = {p.id: names(t.question_id, p) for t in labelled for r in all_lists(t) for p in r.passages}
+    lacking = [id_ for id_, name in passages.items() if is_text_id(id_) and name == id_]
+    if not lacking or scoring.projection.report is not None:
+        return []
+    return [f"{len(lacking)} of {counted(len(passages), 'passage')} came without an id; one was made from the text, "
+            "which is none of the gold ids: give the documents of every retriever the ids of the labels (Document.id), "
+            "or name gold by gold_texts"]
 
 
 def _unmatched(scoring: Scoring) -> list[str]:

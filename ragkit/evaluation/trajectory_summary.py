@@ -144,23 +144,29 @@ def per_turn(watched: Watched, seed: int = 0) -> dict[str, Any]:
     """Set metrics of the union of each turn's lists, with cumulative recall after it; empty without parallel searches.
 
     Turns count from 0 within a trajectory, in their order. A turn whose searches all failed has no value, counted.
+    Cumulative recall carries its last value forward, as that of steps does.
     """
     if all(len({step.turn for step in t.steps}) == len(t.steps) for t in watched.trajectories):
         return {}
     metrics = parse_all("recall,allhit" if watched.judged else _TURN_METRICS)
     scores: dict[str, dict[str, list[tuple[str, Score]]]] = defaultdict(lambda: defaultdict(list))
+    gathered: list[tuple[str, list[float]]] = []  # cumulative recall after each turn
     for trajectory, path in watched.labelled():
         turns = _turns(trajectory.steps)
         unions = [tuple(dict.fromkeys(name for place in places for name in path.steps[place])) for places in turns]
+        gathered.append((trajectory.question_id, [
+            len(path.relevant.intersection(name for ids in unions[:turn + 1] for name in ids)) / len(path.relevant)
+            for turn in range(len(unions))]))
         batch = build_batch([RankedIds("", ids, ranked=False) for ids in unions], {"": path.gold}, level=path.level)
         for turn, (places, line) in enumerate(zip(turns, score_batch(batch, metrics), strict=True)):
             failed = all(path.failed(place) for place in places)
             for metric, score in zip(metrics, line, strict=True):
                 shown = Score.failed("all searches of the turn failed") if failed else score
                 scores[str(turn)][metric.name].append((trajectory.question_id, shown))
-            seen = set().union(*unions[:turn + 1]) & path.relevant
-            gathered = Score.scored(len(seen) / len(path.relevant))
-            scores[str(turn)]["cumulative_recall"].append((trajectory.question_id, gathered))
+    for turn in range(len(scores)):
+        scores[str(turn)]["cumulative_recall"] = [
+            (question_id, Score.scored(shares[min(turn, len(shares) - 1)] if shares else 0.0))
+            for question_id, shares in gathered]
     labels = "judged" if watched.judged else "gold"
     return {turn: {name: entry_of_scores(found, name, seed, labels) for name, found in scores[turn].items()}
             for turn in sorted(scores, key=int)}

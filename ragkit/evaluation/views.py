@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from statistics import median
 from typing import Any
 
 from ragkit.evaluation.score import Scorer
@@ -82,15 +81,10 @@ def step_reach(trajectories: Sequence[Trajectory]) -> dict[str, int]:
     return {step: counts[step] for step in sorted(counts, key=int)}
 
 
-def steps_note(rows: Sequence[ScoreRow]) -> list[str]:
-    """Steps to evidence in words: the share that reached it, and the median of those that did."""
-    found = [row for row in rows if row.step == FINAL and row.metric == "steps_to_evidence"]
-    counted = [row for row in found if row.status == "scored" or row.reason == "not reached"]
-    reached = [row.value for row in counted if row.value is not None]
-    if not reached:
-        return []
-    share = f"{len(reached)} of {len(counted)} labelled trajectories"
-    return [f"Complete evidence was reached by {share}, at step {median(reached):g} in the median of those that did."]
+def _made_from(lists: Sequence[Retrieval], place: int) -> Sequence[Retrieval]:
+    """What stands beneath a list. Behind a retriever that is itself beneath one stand its siblings: it lost none of
+    their gold."""
+    return () if place and lists[place].stage == "retrieve" else lists[place + 1:]
 
 
 class QuestionViews:
@@ -152,7 +146,7 @@ class QuestionViews:
         labelled = path.label_state == "labelled" and bool(path.relevant) and trajectory.key not in self._scorer.unsure
         again, drifts = repeats(trajectory.steps), query_drift(path)
         for place, step in enumerate(trajectory.steps):
-            lists = tuple(self._list(trajectory, r, seen, step.retrievals[i + 1:]) for i, r in
+            lists = tuple(self._list(trajectory, r, seen, _made_from(step.retrievals, i)) for i, r in
                           enumerate(step.retrievals))
             here = path.relevant & set(path.steps[place])
             beneath = {name for listed in path.lists(place)[1:] for name in listed.ids} & path.relevant

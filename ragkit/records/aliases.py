@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ragkit.records.questions import is_text_id, text_id
@@ -24,27 +24,39 @@ def alias_generated(trajectory: Trajectory) -> Trajectory:
     A bare id, without its text, follows where it is the hash of a given passage's text. Two given ids are never
     merged; of several with the same text the first one, in the order of the lists, is taken.
     """
-    passages = [passage for found in _lists(trajectory) for passage in found.passages]
-    made = {passage.id for passage in passages if _looks_made(passage)}
-    if not made:
-        return trajectory
+    (found,) = alias_run((trajectory,))
+    return found
+
+
+def alias_run(trajectories: Sequence[Trajectory], known: Iterable[Passage] = ()) -> list[Trajectory]:
+    """The same over a whole run: a chunk that BM25 found without an id is the one that the store named elsewhere.
+
+    `known` are passages besides those of the lists that give an id to a text, such as a corpus; they come last, and
+    are looked at only where some id is still nobody's.
+    """
+    made = {passage.id for passage in _passages(trajectories) if _looks_made(passage)}
     given: dict[str, Passage] = {}
-    for passage in passages:
-        own = _hash(passage)
-        if own in made and own != passage.id and (passage.text is None or passage.text.strip()):
-            given.setdefault(own, passage)
+    for passages in (_passages(trajectories), known) if made else ():
+        for passage in passages if made - given.keys() else ():
+            own = _hash(passage)
+            if own in made and own != passage.id and (passage.text is None or passage.text.strip()):
+                given.setdefault(own, passage)
     if not given:
-        return trajectory
+        return list(trajectories)
 
     def renamed(found: Retrieval) -> Retrieval:
         return replace(found, passages=tuple(
             replace(passage, id=other.id, doc_id=passage.doc_id or other.doc_id)
             if (other := given.get(passage.id)) and _looks_made(passage) else passage for passage in found.passages))
 
-    return replace(
+    return [trajectory if not any(passage.id in given for passage in _passages((trajectory,))) else replace(
         trajectory,
         steps=tuple(replace(step, retrievals=tuple(map(renamed, step.retrievals))) for step in trajectory.steps),
-        context=None if trajectory.context is None else renamed(trajectory.context))
+        context=None if trajectory.context is None else renamed(trajectory.context)) for trajectory in trajectories]
+
+
+def _passages(trajectories: Iterable[Trajectory]) -> Iterator[Passage]:
+    return (passage for trajectory in trajectories for found in _lists(trajectory) for passage in found.passages)
 
 
 def _lists(trajectory: Trajectory) -> Iterator[Retrieval]:

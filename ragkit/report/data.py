@@ -141,7 +141,6 @@ class ReportData:
     rank_histogram: Mapping[str, int]  # "1", "2", ..., "11-20", "missed" -> relevant passages, final list
     hit_curve: Mapping[str, float]  # "hit@1" -> mean
     step_reach: Mapping[str, int]  # "0" -> trajectories that reached the step
-    fates: Mapping[str, int]  # where gold passages ended, over all questions; shown where there is no "funnel"
     rerank: Mapping[str, int]  # {"helped", "hurt", "unchanged"} questions; empty without a re-ranker
     worst: tuple[QuestionView, ...]
     failures: tuple[tuple[str, str, str], ...]  # question id, metric or "app", reason

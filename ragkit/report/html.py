@@ -72,7 +72,7 @@ def sections(data: ReportData) -> list[tuple[str, str]]:
         ("ranks", "Ranks", bool(plots.hit_curve(data) or plots.rank_histogram(data))),
         ("steps", "Step by step", bool(summary.get("per_step"))),
         ("behaviour", "Retrieval behaviour", bool(trajectory.behaviour(data))),
-        ("lost", "Where evidence was lost", bool(trajectory.funnel(data) or data.fates)),
+        ("lost", "Where evidence was lost", bool(trajectory.funnel(data))),
         ("reranker", "The re-ranker", bool(parts.rerank_parts(data))),
         ("categories", "By category", bool(rows.category_rows(data)[0])),
         ("app", "The app", True),

@@ -159,7 +159,7 @@ def _cell(row: rows.MetricRow | None) -> str:
 def _lost(data: ReportData) -> list[str]:
     found, title = trajectory.funnel(data), "## Where evidence was lost"
     if found is None:
-        return _bars(title, "Fate", parts.fate_parts(data.fates))
+        return []
     lines = zip(found.heads, zip(*(own.segments for own in found.slices), strict=True), strict=True)
     body = [[texts.markdown(head), *(f"{part.count} ({part.share})" if part else "0" for part in line)]
             for head, line in lines]

@@ -186,7 +186,8 @@ def turn_rows(data: ReportData) -> tuple[list[str], list[StepRow]]:
     for turn, figures in sorted(per_turn.items(), key=lambda item: step_order(item[0])):
         cells: tuple[MetricRow | None, ...] = tuple(
             metric_row(data, name, figures[name]) if name in figures else None for name in names)
-        asked = max((numbers.known(own.get("n_asked")) or 0 for own in figures.values()), default=0)
+        reached = (own for name, own in figures.items() if name != "cumulative_recall")  # that one is carried forward
+        asked = max((numbers.known(own.get("n_asked")) or 0 for own in reached), default=0)
         rows.append(StepRow(turn, numbers.count(asked), cells))
     return names, rows
 

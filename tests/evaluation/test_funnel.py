@@ -118,6 +118,12 @@ def test_ids_that_never_occur_come_before_everything_else() -> None:
     assert sentence.startswith("Check the ids first: none of the 5 gold ids occurs")
 
 
+def test_the_sentence_says_how_many_of_the_answers_nobody_checked() -> None:
+    both = fix_first(Findings({"incomplete_wrong": 1, "incomplete_unchecked": 2}, {"never_retrieved": 3}))
+    assert "on 3 of 3 labelled questions" in both and "(on 2 of them nobody checked it)" in both
+    assert "nobody" not in fix_first(Findings({"incomplete_wrong": 3}, {"never_retrieved": 3}))
+
+
 def test_the_rule_names_the_judge_only_where_one_scored() -> None:
     assert "answer_accuracy" in RULE.describe(judged=True)
     assert "answer_accuracy" not in RULE.describe(judged=False) and "No judge checked it" in RULE.describe(judged=False)

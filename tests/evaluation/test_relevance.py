@@ -44,7 +44,8 @@ def test_values_worked_by_hand() -> None:
         name: made.summary["metrics"][name] for name in made.summary["judged_labels"]["metrics"]}
     assert made.summary["outcomes"] == {"complete_wrong": 1, "unlabelled_unchecked": 1}
     assert made.data.worst[0].statements == ("The film was made by Ines.", "Ines was born in 1951.")
-    assert made.data.fates == {"in_context_wrong": 2}
+    funnel = made.summary["funnel"]["all"]["stages"]
+    assert {fate: part["count"] for fate, part in funnel.items()} == {"in_context_wrong": 2}
     assert made.data.fix_first.startswith("Fix the generator first: on 1 of 1 judged questions")
     assert not made.partial
 

@@ -100,7 +100,8 @@ def test_parallel_searches_are_one_turn() -> None:
     assert found["0"]["precision_set"]["mean"] == pytest.approx((2 / 3 + 1) / 2), "a passage found twice counts once"
     assert found["1"]["recall"]["mean"] == pytest.approx(1 / 3)
     assert found["1"]["recall"]["n_scored"] == 1
-    assert found["1"]["cumulative_recall"]["mean"] == 1.0
+    assert found["1"]["cumulative_recall"]["mean"] == (1 + 1 / 2) / 2, "what ended earlier keeps what it had"
+    assert found["1"]["cumulative_recall"]["n_scored"] == 2
     assert found["0"]["recall"]["labels"] == "gold"
 
 

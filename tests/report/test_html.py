@@ -233,7 +233,7 @@ def test_what_was_not_recorded_is_said(page):
 
 def test_an_empty_run_renders():
     summary = {"schema": "ragkit.summary/1", "variant": "empty", "questions": {}, "metrics": {}}
-    data = report_data(summary=summary, run={}, metrics={}, rank_histogram={}, hit_curve={}, step_reach={}, fates={},
+    data = report_data(summary=summary, run={}, metrics={}, rank_histogram={}, hit_curve={}, step_reach={},
                        rerank={}, worst=(), failures=(), notes=(), agreement=(), lost_stages={})
     page = Page(render_html(data))
     assert [name for name, _ in sections(data)] == ["fix-first", "headline", "app"]

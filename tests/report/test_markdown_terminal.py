@@ -74,7 +74,7 @@ def test_markdown_has_the_same_figures_and_reasons(markdown):
 
 def test_markdown_of_an_empty_run():
     data = report_data(summary={"variant": "empty"}, run={}, metrics={}, rank_histogram={}, hit_curve={}, step_reach={},
-                       fates={}, rerank={}, worst=(), failures=(), notes=(), agreement=(), lost_stages={})
+                       rerank={}, worst=(), failures=(), notes=(), agreement=(), lost_stages={})
     text = render_markdown(data)
     assert text.startswith("# empty\n") and "Worst questions" not in text and "None" not in text
 

@@ -142,8 +142,7 @@ def test_a_summary_of_an_earlier_version_still_renders():
     summary = {key: value for key, value in report_data().summary.items() if key not in NEW}
     data = report_data(summary=summary)
     page = Page(render_html(data))
-    assert page.unbalanced == [] and "behaviour" not in [name for name, _ in sections(data)]
-    assert "lost at the re-ranker 6" in page.words and "| lost at the re-ranker | 6 |" in render_markdown(data)
+    assert page.unbalanced == [] and not {"behaviour", "lost"} & {name for name, _ in sections(data)}
     assert "gold passages" not in _printed(data) and trajectory.funnel(unlabelled_data()) is None
 
 

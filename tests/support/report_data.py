@@ -223,8 +223,6 @@ def report_data(judge: bool = True, **more: Any) -> ReportData:
         "rank_histogram": {"1": 13, "2": 8, "3": 5, "4": 3, "5": 2, "6": 1, "7": 0, "8": 1, "9": 0, "10": 1, "11-20": 0,
                            "missed": 14},
         "step_reach": {"0": 24, "1": 16, "2": 5},
-        "fates": {"not_in_index": 1, "never_retrieved": 7, "lost_at_fuse": 2, "lost_at_rerank": 6, "lost_at_cut": 2,
-                  "in_context_wrong": 9, "in_context_right": 21},
         "rerank": {"helped": 9, "unchanged": 10, "hurt": 5}, "worst": _worst(),
         "failures": (("q003", "app", "TimeoutError: no answer within 60 s"),
                      ("q001", "context_recall", "unparsed reply"), (HOSTILE[0], "faithfulness", HOSTILE[1])),
@@ -253,5 +251,5 @@ def unlabelled_data() -> ReportData:
         "outcomes": {"unlabelled_right": 11, "unlabelled_wrong": 14, "unanswerable_unchecked": 2, "not_asked": 1,
                      "failed": 2},
     }
-    return report_data(judge=False, summary=summary, hit_curve={}, rank_histogram={"missed": 0}, fates={}, rerank={},
+    return report_data(judge=False, summary=summary, hit_curve={}, rank_histogram={"missed": 0}, rerank={},
                        lost_stages={}, worst=())
