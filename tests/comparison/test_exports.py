@@ -128,7 +128,7 @@ def test_mlflow_sends_nothing_and_leaves_the_environment_as_it_was(mlflow, monke
                    "mrr", "--export", "mlflow", tmp_path / "store.db",
                    after="import os; from mlflow.telemetry.client import get_telemetry_client; "
                          "assert get_telemetry_client() is None; assert 'MLFLOW_DISABLE_TELEMETRY' not in os.environ; "
-                         ""print('quiet')")
+                         "print('quiet')")
     assert done.code == 0 and done.out.endswith("quiet\n") and "mlflow" not in done.err, done
     assert (tmp_path / "store-artifacts").is_dir() and not (Path.cwd() / "mlruns").exists()
 
