@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,8 +172,13 @@ def sides(data: ReportData) -> list[tuple[str, str, list[MetricRow]]]:
     for title, about, groups, preferred in labels.SIDES:
         own = [name for name, row in found.items() if row.group in groups]
         names = labels.chosen(own, preferred) or own[:8]
-        panels.append((title, about, [found[name] for name in names]))
+        panels.append((title, about, scored_first([found[name] for name in names])))
     return panels
+
+
+def scored_first(shown: Iterable[MetricRow]) -> list[MetricRow]:
+    """The rows with a mean before those that nothing was scored for (ranks of runs whose contexts are sets)."""
+    return sorted(shown, key=lambda row: not row.has_mean)
 
 
 def step_rows(data: ReportData, names: list[str] | None = None) -> tuple[list[str], list[StepRow]]:

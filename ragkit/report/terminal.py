@@ -112,7 +112,7 @@ class Writer:
         made.columns[-1].justify = "left"
         for group in rows.metric_groups(data):
             made.add_section()
-            for row in group.rows:
+            for row in rows.scored_first(group.rows):
                 missing = [f"{row.undefined} undefined"] if row.undefined and not row.needs_judge else []
                 missing += [f"{row.failed} failed"] if row.failed else []
                 missing += [labels.NEEDS_JUDGE] if row.needs_judge else []

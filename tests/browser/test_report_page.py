@@ -145,6 +145,23 @@ def test_no_width_scrolls_the_page_sideways(visit):
             && !table.closest(".scroll") && table.getBoundingClientRect().right > innerWidth + 1).length""") == 0
 
 
+def test_evidence_and_answer_fit_their_card_at_any_width(browser, tmp_path):
+    """Also with a third column, of answers that nobody checked: the first table of the page is never cut."""
+    outcomes = {f"{evidence}_{answer}": 1200 for evidence in ("complete", "incomplete")
+                for answer in ("right", "wrong", "unchecked")}
+    data = report_data()
+    file = tmp_path / "report.html"
+    file.write_text(render_html(report_data(summary={**data.summary, "outcomes": outcomes})), encoding="utf-8")
+    made = Visit(browser, file)
+    for width in (1400, 1000, 768, 390, 320):
+        made.page.set_viewport_size({"width": width, "height": 900})
+        made.page.wait_for_timeout(200)
+        assert made.page.locator(".matrix thead th").count() == 3
+        assert made.page.evaluate("""() => [...document.querySelectorAll(".hero .scroll, .matrix th, .matrix td")]
+            .filter(box => box.scrollWidth > box.clientWidth + 1).map(box => box.textContent.trim())""") == [], width
+    made.page.close()
+
+
 LIT = "[...document.querySelectorAll('.contents a[aria-current]')].map(link => link.textContent).join()"
 
 

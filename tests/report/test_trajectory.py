@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 from rich.console import Console
 
-from ragkit.report import labels, trajectory
+from ragkit.report import labels, rows, trajectory
 from ragkit.report.data import ListView, StepView
 from ragkit.report.html import render_html, sections
 from ragkit.report.markdown import render_markdown
@@ -177,3 +177,18 @@ def test_what_is_known_of_the_context_is_said():
     assert trajectory.context_words(question(1, context=union)).endswith("what its steps returned stands for it, as a "
                                                                          "set.")
     assert trajectory.context_words(question(1, context=None)).startswith("Not known")
+
+
+def test_what_was_scored_leads_the_headline_and_the_console():
+    """Contexts that are sets have no hit@k: their numbers do not open the report with a column of blanks."""
+    data = report_data()
+    blank = {"mean": None, "low": None, "high": None, "n_scored": 0, "n_asked": 24, "n_undefined": 24, "n_failed": 0}
+    metrics = {name: {**figures, **blank} if "@" in name else figures
+               for name, figures in data.summary["metrics"].items()}
+    data = report_data(summary={**data.summary, "metrics": metrics})
+    _, _, side = rows.sides(data)[0]
+    means = [row.has_mean for row in side]
+    assert means == sorted(means, reverse=True) and True in means and False in means
+    assert next(row.name for row in side if row.has_mean) == "recall"
+    text = _printed(data)
+    assert text.index(" mrr ") < text.index(" hit@1 ") < text.index(" steps_to_evidence "), "within its group"
