@@ -92,7 +92,7 @@ def test_each_bar_stands_where_its_numbers_say(visit):
     page = visit("names")
     low, high, dot, left, width = page.evaluate("""() => {
         const bar = document.querySelector(".forest.decided"), box = bar.getBoundingClientRect();
-        const line = bar.querySelector("i").getBoundingClientRect(), dot = bar.querySelector("b").getBoundingClientRect();
+        const [line, dot] = ["i", "b"].map(name => bar.querySelector(name).getBoundingClientRect());
         return [line.left, line.right, (dot.left + dot.right) / 2, box.left, box.width];
     }""")
     for found, value in ((low, -0.07), (high, 0.01), (dot, -0.05)):

@@ -6,7 +6,10 @@ import csv
 import io
 import json
 import math
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +19,7 @@ from ragkit.comparison.compare import Comparison, compare
 from ragkit.comparison.exports import FORMATS, csv_text, export, latex, latex_text, table_rows
 from ragkit.errors import DataError, MissingPackageError
 from tests.report.test_comparison import FIGURES, NONE, data
-from tests.support.command import command, process
+from tests.support.command import command
 from tests.support.comparisons import of_runs
 from tests.support.variants import ranked
 
@@ -124,13 +127,15 @@ def test_mlflow_sends_nothing_and_leaves_the_environment_as_it_was(mlflow, monke
     for name in ("PYTEST_CURRENT_TEST", "CI", "GITHUB_ACTIONS"):  # where these are set it is silent by itself
         monkeypatch.delenv(name, raising=False)
     of_runs(tmp_path, 6)
-    done = process("compare", tmp_path / "run0.json", tmp_path / "run1.json", "--qrels", tmp_path / "qrels.json", "-m",
-                   "mrr", "--export", "mlflow", tmp_path / "store.db",
-                   after="import os; from mlflow.telemetry.client import get_telemetry_client; "
-                         "assert get_telemetry_client() is None; assert 'MLFLOW_DISABLE_TELEMETRY' not in os.environ; "
-                         "print('quiet')")
-    assert done.code == 0 and done.out.endswith("quiet\n") and "mlflow" not in done.err, done
-    assert (tmp_path / "store-artifacts").is_dir() and not (Path.cwd() / "mlruns").exists()
+    script = ("import os, sys, time; asked = []; sys.addaudithook(lambda name, found: name in ('socket.getaddrinfo', "
+              "'socket.connect') and asked.append(found)); from ragkit.cli import main; main(); time.sleep(2); "
+              "print('asked', asked, 'MLFLOW_DISABLE_TELEMETRY' in os.environ)")
+    done = subprocess.run(
+        [sys.executable, "-c", script, "compare", "run0.json", "run1.json", "--qrels", "qrels.json", "-m", "mrr",
+         "--export", "mlflow", "store.db"], capture_output=True, text=True, check=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])})
+    assert done.stdout.endswith("asked [] False\n") and "mlflow" not in done.stderr, done
+    assert (tmp_path / "store-artifacts").is_dir() and not (tmp_path / "mlruns").exists()
 
 
 def test_a_store_that_is_none_is_refused_in_one_line(made, mlflow, tmp_path: Path) -> None:
@@ -145,7 +150,7 @@ def test_a_store_that_is_none_is_refused_in_one_line(made, mlflow, tmp_path: Pat
 
 
 def test_without_mlflow_the_extra_is_named(made, monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "mlflow", None)
+    monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(MissingPackageError, match=r'pip install "ragkit-eval\[mlflow\]"'):
         export(made, "mlflow", str(tmp_path / "x.db"))
 
