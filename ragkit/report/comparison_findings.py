@@ -155,5 +155,5 @@ def _pairs(found: Mapping[str, Any], variants: list[str]) -> Part:
             for pair in first]
     return Part("Labels that would settle it", (
         f"{numbers.counted(found['pairs']['total'], 'pair')} of question and passage could change a decision; the "
-        f"{numbers.count(len(first))} that move a difference most. `ragkit compare … --holes FILE` writes all of them, "
+        f"{numbers.count(len(first))} that move a difference most. ragkit compare … --holes FILE writes all of them, "
         "to be labelled.",), (("Question", "Passage", *(f"rank, {name}" for name in variants), "Moves by"), *body))
