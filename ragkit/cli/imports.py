@@ -96,23 +96,31 @@ def _write_gold(folder: Path, gold: Dataset | None, no_text: bool) -> Path | Non
 
 def _lines(held: Holdings, found: Imported, matched: Matched | None) -> list[str]:
     """The counts in words."""
+    from ragkit.report.numbers import counted
+
     lines = [] if not held.trajectories else [
-        f"{held.trajectories:,} traces of {held.questions:,} questions; {held.without_search:,} without a search, "
-        f"{held.with_context:,} with a known context",
-        f"{held.searches:,} searches, {held.failed_searches:,} failed; {held.passages:,} passages, "
+        f"{counted(held.trajectories, 'trace')} of {counted(held.questions, 'question')}; {held.without_search:,} "
+        f"without a search, {held.with_context:,} with a known context",
+        f"{counted(held.searches, 'search', 'searches')}, {held.failed_searches:,} failed; "
+        f"{counted(held.passages, 'passage')}, "
         f"{held.without_id:,} without an id, {held.without_score:,} without a score, "
         f"{held.without_text:,} without a text",
     ]
     if matched is not None:
         lines.append("joined by " + ", ".join(f"{way}: {count:,}" for way, count in matched.counts.items()))
-        lines += _listed(matched.ambiguous, "match several questions and were left out")
-        lines += _listed(matched.unmatched, "match no question and were left out")
+        lines += _listed(matched.ambiguous, "several questions")
+        lines += _listed(matched.unmatched, "no question")
+    if found.dataset is not None and not held.trajectories:
+        states = list(found.dataset.label_states().values())
+        lines.append(f"{counted(len(states), 'question')}, {states.count('labelled'):,} with gold; no trace of an app")
     return lines + [f"note: {note}" for note in found.notes]
 
 
-def _listed(items: tuple[str, ...], why: str) -> list[str]:
+def _listed(items: tuple[str, ...], matching: str) -> list[str]:
     if not items:
         return []
     more = len(items) - _MOST_LISTED
-    return [f"{len(items):,} traces {why}:", *(f"  {item}" for item in items[:_MOST_LISTED]),
+    who = f"1 trace matches {matching} and was" if len(items) == 1 else (
+        f"{len(items):,} traces match {matching} and were")
+    return [f"{who} left out:", *(f"  {item}" for item in items[:_MOST_LISTED]),
             *([f"  and {more:,} more (--json lists all)"] if more > 0 else [])]

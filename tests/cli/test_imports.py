@@ -45,12 +45,21 @@ def test_without_a_dataset_the_traces_keep_their_ids(folder: Path) -> None:
     assert again.error == "ragkit: trajectories.jsonl: exists; name another --out, or remove it"
 
 
+def test_questions_alone_are_counted(folder: Path) -> None:
+    (folder / "rows.csv").write_text("user_input,reference_contexts\nWho?,\"['Ada']\"\nWhen?,\n", encoding="utf-8")
+    done = command("import", "ragas", "rows.csv")
+    assert "2 questions, 1 with gold; no trace of an app" in done.out and "Wrote trajectories-dataset" in done.out
+
+
 def test_traces_are_joined_and_what_was_left_out_is_listed(folder: Path) -> None:
     done = command("import", "openinference", "spans.jsonl", "--dataset", "data", "--out", "a.jsonl", "--json")
     told = json.loads(done.out)
     assert (done.code, done.err) == (0, "")
     assert told["counts"]["trajectories"] == 1 and told["matched"] == {
         "by": {"text": 1}, "ambiguous": ["t1 (When?) is the text of q2, q3"], "unmatched": ["t2 (Why?)", "t3 (who ?)"]}
+    plain = command("import", "openinference", "spans.jsonl", "--dataset", "data", "--out", "p.jsonl").out
+    assert "1 trace of 1 question; 0 without" in plain and "1 search, 0 failed; 2 passages," in plain
+    assert "1 trace matches several questions and was left out:" in plain
     by_key = command("import", "openinference", "spans.jsonl", "--dataset", "data", "--match", "metadata:ticket",
                      "--out", "b.jsonl")
     assert "joined by metadata:ticket: 1" in by_key.out

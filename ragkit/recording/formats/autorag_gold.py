@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragkit.errors import DataError, describe, shown
+from ragkit.errors import DataError, shown
 from ragkit.records.questions import Dataset, Document, Question
 from ragkit.records.readers.rows import identifier
 
@@ -23,7 +23,8 @@ def read_parquet(path: Path) -> Table:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; expected a Parquet file of AutoRAG") from None
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read as Parquet ({describe(error)})") from None
+        why = str(error).replace(f" '{path}'", "").splitlines()[0]
+        raise DataError(f"{path}: expected a Parquet file of AutoRAG, or its project or trial folder ({why})") from None
     return rows
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ragkit.records.aliases import is_generated
 from ragkit.records.questions import Dataset
-from ragkit.records.trajectory import Passage, Trajectory
+from ragkit.records.trajectory import Step, Trajectory
 
 UNKNOWN = "the file does not say what was retrieved for this answer; that it shows no search means nothing"
 
@@ -67,11 +67,14 @@ class Holdings:
 def holdings(trajectories: Iterable[Trajectory]) -> Holdings:
     """Counts over the lists that the app got (the outermost of each step), a passage once for each list.
 
+    A passage has a score where any list of its step gives it one: a re-ranker's list may have none of its own.
+
     >>> holdings([Trajectory("q", "?")]).without_search
     1
     """
     all_of_them = list(trajectories)
-    passages = list(_passages(all_of_them))
+    passages = [(passage, step) for trajectory in all_of_them for step in trajectory.steps
+                for passage in step.outermost.passages]
     steps = [step for trajectory in all_of_them for step in trajectory.steps]
     return Holdings(
         trajectories=len(all_of_them),
@@ -80,17 +83,15 @@ def holdings(trajectories: Iterable[Trajectory]) -> Holdings:
         searches=len(steps),
         failed_searches=sum(step.outermost.error is not None for step in steps),
         passages=len(passages),
-        without_id=sum(is_generated(passage) for passage in passages),
-        without_score=sum(passage.score is None for passage in passages),
-        without_text=sum(passage.text is None for passage in passages),
+        without_id=sum(is_generated(passage) for passage, _ in passages),
+        without_score=sum(passage.score is None and passage.id not in _scored(step) for passage, step in passages),
+        without_text=sum(passage.text is None for passage, _ in passages),
         with_context=sum(trajectory.context is not None for trajectory in all_of_them),
     )
 
 
-def _passages(trajectories: Iterable[Trajectory]) -> Iterator[Passage]:
-    for trajectory in trajectories:
-        for step in trajectory.steps:
-            yield from step.outermost.passages
+def _scored(step: Step) -> set[str]:
+    return {passage.id for found in step.retrievals for passage in found.passages if passage.score is not None}
 
 
 def score_notes(found: Holdings) -> list[str]:

@@ -88,7 +88,8 @@ def _parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; expected Phoenix' spans as parquet") from None
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataError(f"{path}: cannot be read as parquet ({first_line(error)})") from None
+        why = first_line(error).replace(f" '{path}'", "")
+        raise DataError(f"{path}: cannot be read as parquet ({why})") from None
     missing = [name for name in ("context.trace_id", "context.span_id", "parent_id") if name not in table.column_names]
     if missing:
         raise DataError(f"{path}: expected the columns of Phoenix' spans, missing are {', '.join(missing)}; the "

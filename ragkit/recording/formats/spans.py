@@ -80,7 +80,9 @@ def imported(spans: Iterable[Span], tool: str) -> Imported:
     from ragkit.recording.formats.replay import replay
 
     found, without, split = [], [], 0
-    for trace_id, some in _by_trace(spans).items():
+    traces = _by_trace(spans)
+    untimed = [span for some in traces.values() for span in some if span.started is None]
+    for trace_id, some in traces.items():
         trees = _questions(_tree(trace_id, some))
         split += len(trees) > 1
         for tree in trees:
@@ -100,6 +102,9 @@ def imported(spans: Iterable[Span], tool: str) -> Imported:
     if without:
         notes.append(f"{len(without)} traces without a question at their root were left out; the first is "
                      f"{without[0].trace_id or '(no id)'} ({without[0].roots[0].where})")
+    if untimed:
+        notes.append(f"spans without a start that can be read as a time: {len(untimed)}, the first in "
+                     f"{untimed[0].where}; they stand before the others of their trace, in the order of the file")
     if split:
         notes.append(f"{split} traces hold several questions; each root chain is one of them")
     return Imported(trajectories, None, tuple(notes))

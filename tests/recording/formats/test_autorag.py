@@ -173,7 +173,7 @@ def test_folders_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="outside of the folder"):
         read(tmp_path)
     (tmp_path / "x.parquet").write_bytes(b"nothing")
-    with pytest.raises(DataError, match="cannot be read as Parquet"):
+    with pytest.raises(DataError, match="expected a Parquet file of AutoRAG, or its project or trial folder"):
         read(tmp_path / "x.parquet")
 
 

@@ -17,7 +17,7 @@ from ragkit.recording.formats.langsmith import read_langsmith
 from ragkit.recording.formats.matching import match
 from ragkit.recording.formats.openinference import read_openinference
 from ragkit.records.readers import load_dataset
-from ragkit.records.trajectory import Trajectory
+from ragkit.records.trajectory import Passage, Retrieval, Step, Trajectory
 from tests.support.data import data_folder
 from tests.support.exports import story
 
@@ -192,3 +192,19 @@ def test_a_table_that_is_no_table_of_spans(tmp_path: Path) -> None:
         read_openinference(path)
     with pytest.raises(DataError, match="no such file"):
         read_openinference(tmp_path / "none.parquet")
+
+
+def test_a_time_that_is_none_is_said_with_its_line(spans: list[dict[str, Any]], tmp_path: Path) -> None:
+    path = tmp_path / "spans.jsonl"
+    path.write_text("\n".join(map(json.dumps, [*spans[:3], {**spans[3], "start_time": "yesterday"}, *spans[4:]])),
+                    encoding="utf-8")
+    (note,) = (note for note in read_openinference(path).notes if "time" in note)
+    assert note.startswith(f"spans without a start that can be read as a time: 1, the first in {path}:4;")
+
+
+def test_a_passage_has_a_score_where_any_list_of_its_step_gives_one() -> None:
+    """A re-ranker without scores of its own, above a store with some: the file does hold retrieval scores."""
+    lists = (Retrieval("rerank", "q", (Passage("b"), Passage("c"))),
+             Retrieval("retrieve", "q", (Passage("a", score=0.9), Passage("b", score=0.5))))
+    held = holdings([Trajectory("q", "?", (Step(0, lists),))])
+    assert (held.passages, held.without_score) == (2, 1)
