@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -96,9 +97,10 @@ def _app(call: str, args: str | None, dataset: str | None, n: int, seed: int) ->
     data = load_dataset(Path(dataset) if dataset else sample_folder()).limit(n, seed)
     trajectories = run_async(record(App(load_app(call, given)), data.questions, RecordSettings(concurrency=1)))
     projection = project(data, trajectories)
-    common.say(f"app {call}: {counted(len(trajectories), 'question')} of {data.name}")
+    own = "" if dataset else ", the built-in sample; --dataset FILE asks your own"
+    common.say(f"app {call}: {counted(len(trajectories), 'question')} of {data.name}{own}")
     for trajectory in trajectories:
-        _trajectory(trajectory, projection)
+        _trajectory(trajectory, projection if dataset else replace(projection, qrels={}))
     return all(trajectory.error is None for trajectory in trajectories)
 
 
@@ -112,7 +114,8 @@ def _trajectory(trajectory: Trajectory, projection: Projection) -> None:
             scored = sum(passage.score is not None for passage in retrieval.passages)
             names = set(projection.names(trajectory.question_id, retrieval.passages))
             say(f"    {retrieval.stage} {retrieval.name}: {counted(len(retrieval.passages), 'passage')}, "
-                f"{scored} with a score ({retrieval.score_kind}), {len(gold & names)} of {len(gold)} gold ids matched"
+                f"{scored} with a score ({retrieval.score_kind})"
+                + (f", {len(gold & names)} of {len(gold)} gold ids matched" if gold else "")
                 + (f", error: {retrieval.error}" if retrieval.error else ""))
     if not trajectory.steps:
         say("  no step was seen: is the search a plain function? Then decorate it with @recorder.retriever()")

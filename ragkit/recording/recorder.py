@@ -146,12 +146,15 @@ class Recorder:
             append_trajectory(self.path, trajectory)
 
     def say(self, text: str) -> None:
-        """A Python warning, once per recorder and text."""
+        """A Python warning, once per recorder and text, at the line of the app (its `with` block, where one ends)."""
         with self._lock:
             known = text in self._said
             self._said.add(text)
         if not known:
-            warnings.warn(text, stacklevel=4)
+            level, frame = 1, inspect.currentframe()
+            while frame is not None and str(frame.f_globals.get("__name__")).startswith("ragkit."):
+                level, frame = level + 1, frame.f_back
+            warnings.warn(text, stacklevel=max(1, level - 1) if frame is None else level)
 
     def count_orphan(self) -> None:
         """One more list that belongs to no trace for sure."""

@@ -239,6 +239,10 @@ def test_doctor_shows_what_is_seen_of_an_app(
     assert "2 passages, 0 with a score (unknown)" in done.out
     assert "a set without order, source manual" in done.out
     assert "tokens in" in done.out and "cost unknown (see --price)" in done.out
+    assert "2 questions of data\n" in done.out and "gold ids matched" in done.out
+    sample = ragkit_command("doctor", "--app", "shop_app:build", "--n", 1).out
+    assert "the built-in sample; --dataset FILE asks your own" in sample
+    assert "gold ids matched" not in sample, "the sample's gold is none of this app's"
 
 
 @pytest.mark.parametrize(

@@ -136,3 +136,11 @@ def test_a_thousand_passages_in_a_long_prompt_are_found_at_once() -> None:
     ids, ranked = found(("human", "\n".join(text for _, text in passages)), steps=(passages,))
     assert len(ids) == 1000 and ranked
     assert time.perf_counter() - begun < 5
+
+
+def test_advice_points_at_the_line_of_the_app() -> None:
+    """Python prints the file and the line of a warning: not the recorder's own, which nobody can mend."""
+    with pytest.warns(UserWarning, match="no model call was seen") as caught, Recorder().trace("Who?") as trace:
+        trace.step("lighthouse", ["It was built by Ada Lund."])
+        trace.answer("Ada Lund.")
+    assert [one.filename for one in caught] == [__file__]
