@@ -164,12 +164,18 @@ class Writer:
         return made
 
     def searches(self, data: ReportData) -> list[Text]:
-        """Where the evidence ended; of several steps also when it was complete, and who answered without any."""
+        """Where the evidence ended; of several steps also when it was complete, and who answered without any.
+
+        Where the app shows no context, what the funnel takes for it is said beneath.
+        """
         evidence = trajectory.evidence(data) if trajectory.several_steps(data) else None
         silent = trajectory.without_retrieval(data)
         facts = [evidence, silent if silent and silent.value != "0" else None]
         lines = [f"{fact.title}: {fact.value} {fact.note}" for fact in facts if fact]
-        return [self.line(line) for line in (*lines, trajectory.funnel_line(data)) if line]
+        ended = trajectory.funnel_line(data)
+        unknown = trajectory.unknown_contexts(data) if ended else ""
+        shown = [self.line(line) for line in (*lines, ended) if line]
+        return [*shown, self.line(unknown, "dim")] if unknown else shown
 
     def matrix(self, data: ReportData) -> Table:
         heads, lines = parts.matrix(data)

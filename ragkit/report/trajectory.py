@@ -13,7 +13,7 @@ from ragkit.report import labels, numbers
 from ragkit.report.data import QuestionView, ReportData, StepView
 from ragkit.report.rows import MetricRow, StepRow, metric_row, step_order
 
-_WASTED = "found no gold that was new"
+_WASTED = {"gold": "found no gold that was new", "judged": "brought no statement of the reference that was new"}
 _IN_WORDS = 4  # stages that the line of the console names
 
 
@@ -135,9 +135,10 @@ def behaviour(data: ReportData) -> list[Fact]:
         wrong = [silent if silent and silent.value != "0" else None,
                  _part("Failing searches", failing) if failing.get("count") else None]
         return [fact for fact in wrong if fact is not None]
+    whose = (data.summary.get("funnel") or {}).get("labels", "gold")
     facts = [evidence(data), silent, _part("Failing searches", failing),
              _part("Repeated queries", found.get("repeated_queries") or {}),
-             _part("Wasted searches", found.get("wasted_steps") or {}, _WASTED),
+             _part("Wasted searches", found.get("wasted_steps") or {}, _WASTED[whose]),
              _spread("Searches a question", found.get("steps")),
              _spread("Turns a question", found.get("turns")) if data.summary.get("per_turn") else None,
              _context(found.get("context") or {})]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import ragkit
 from ragkit.records.files import read_trajectories
 from ragkit.records.readers import load_dataset
 from tests.support.command import command
@@ -120,3 +122,13 @@ def test_the_sample_of_real_traces_scores_15_of_20(tmp_path: Path, monkeypatch: 
         command("score", f"{tool}.jsonl", "--dataset", gold, "--out", tool, "-m", "allhit")
         entry = json.loads((tmp_path / tool / "summary.json").read_text(encoding="utf-8"))["metrics"]["allhit"]
         assert (entry["mean"], entry["n_scored"]) == (0.75, 20)
+
+
+def test_a_log_of_ones_own_as_the_page_shows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(ragkit.__file__).parent / "docs" / "import.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("log.jsonl").write_text(" ".join(block.split()) + "\n", encoding="utf-8")
+    Path("golden.csv").write_text("id,question,gold_ids\nq1,Who is the mayor?,d2\n", encoding="utf-8")
+    done = command("score", "log.jsonl", "--dataset", "golden.csv", "--out", "run")
+    assert done.code == 0 and re.search(r"mrr +0\.500 +– +1 / 1", done.out)

@@ -138,6 +138,20 @@ def test_the_console_tells_when_evidence_was_complete_and_where_it_ended():
     assert "6 smaller parts" in text and "Answered without retrieval: 2 of 30 (7%)" in text
 
 
+def test_the_console_says_what_stands_for_a_context_that_is_not_known():
+    known = report_data().summary["retrieval"]["context"]
+    some = _with(retrieval={**report_data().summary["retrieval"], "context": {**known, "known": 7, "of": 30}})
+    assert "Only 7 of 30 trajectories show their final context; else what the steps returned counts" in _printed(some)
+    every = _with(retrieval={**report_data().summary["retrieval"], "context": {**known, "known": 30, "of": 30}})
+    assert "final context" not in _printed(every)
+
+
+def test_wasted_searches_of_judged_labels_speak_of_statements():
+    funnel = {**report_data().summary["funnel"], "labels": "judged"}
+    (wasted,) = (fact for fact in trajectory.behaviour(_with(funnel=funnel)) if fact.title == "Wasted searches")
+    assert "no statement of the reference" in wasted.note and "gold" not in wasted.note
+
+
 def test_a_summary_of_an_earlier_version_still_renders():
     summary = {key: value for key, value in report_data().summary.items() if key not in NEW}
     data = report_data(summary=summary)
