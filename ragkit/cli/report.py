@@ -13,7 +13,7 @@ from ragkit.cli import common
 def report(
     run_folder: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A folder that ragkit run or score wrote.")],
     questions: Annotated[int | None, typer.Option(min=0, metavar="N", help="Show N questions in full, worst first "
-                                                  "(default 100).")] = None,
+                                                  "(default 50).")] = None,
     as_json: common.AsJson = False,
 ) -> None:
     """Write report.html and report.md of a run folder again; asks neither the app nor the judge."""

@@ -44,7 +44,7 @@ class Plan:
     earlier: EarlierJudge | None = None  # who judged before, to be compared on a sample
     relevance: bool = False  # whether a judge labels the passages
     judge_steps: bool = False  # whether a judge reads the list of each step, too
-    shown: int = 100  # how many questions the page shows in full, the worst first
+    shown: int = 50  # how many questions the page shows in full, the worst first
     stores: tuple[Path, ...] = ()  # judgement stores that judged labels are pooled from, besides the judge's own
 
     def scoring(self, trajectories: tuple[Trajectory, ...], gold: Projection) -> Scoring:
