@@ -62,13 +62,14 @@ def detectable_of_run(values: Mapping[str, Sequence[float]]) -> float | None:
     """The smallest mean difference to a run like this one, on the same questions, that is found in four of five cases.
 
     With repeats it is what the app's own whims would hide. Without, those are unknown: then it is the upper bound of
-    two runs whose values have nothing to do with each other. None below two questions. Two-sided at 5 %.
+    two runs whose values have nothing to do with each other. None below two questions, and where nothing varied: that
+    repeats happened to agree does not mean that any difference would be found. Two-sided at 5 %.
     """
     split = variance_split(values)
     if split.n < 2 or split.question is None:
         return None
     noise = split.question if split.app is None else split.app / split.repeats
-    return detectable(math.sqrt(2 * noise), split.n)
+    return detectable(math.sqrt(2 * noise), split.n) if noise > 0 else None
 
 
 def repeats_to_decide(

@@ -50,6 +50,7 @@ def test_a_run_with_repeats_detects_less_noise_than_the_bound_of_one_without() -
     assert sharp == pytest.approx(2.8016 * np.sqrt(2 * 0.0025 / 3 / 100), rel=0.15)
     assert bound > 5 * sharp
     assert detectable_of_run({"q": [1.0, 0.0]}) is None
+    assert detectable_of_run(run_of(truth, truth)) is None, "repeats that agree are no perfect power"
 
 
 def test_repeats_that_decide_are_found_where_noise_hides_the_difference() -> None:
