@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ragkit.comparison.agents import find_agents
 from ragkit.comparison.conflicts import find_conflicts
-from ragkit.comparison.context import Context
+from ragkit.comparison.context import Context, Table
 from ragkit.comparison.corrected import corrections
 from ragkit.comparison.coverage import coverage_warnings
 from ragkit.comparison.differences import differences, means, spreads
 from ragkit.comparison.fitting import fit
-from ragkit.comparison.holes import Table, find_holes
+from ragkit.comparison.holes import find_holes
 from ragkit.comparison.pooled import on_common_pool
 from ragkit.comparison.report_links import single_reports
 from ragkit.comparison.reranking import find_rerankers

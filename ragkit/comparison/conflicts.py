@@ -11,8 +11,7 @@ from typing import Any
 from ragkit.comparison.causes import SideFacts
 from ragkit.comparison.causes_weighing import NEEDS, likely, weighed
 from ragkit.comparison.conflicts_kinds import Draft, drafts
-from ragkit.comparison.context import Context, of_name, others
-from ragkit.comparison.holes import Table
+from ragkit.comparison.context import Context, Table, of_name, others
 from ragkit.comparison.sides import Side
 from ragkit.metrics.paired import Pair, PairedDifference, compare_pairs
 

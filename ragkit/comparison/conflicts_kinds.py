@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from ragkit.comparison.causes import SideFacts
 from ragkit.comparison.causes_weighing import Suspect
-from ragkit.comparison.context import Context
-from ragkit.comparison.holes import Table
+from ragkit.comparison.context import Context, Table
 from ragkit.comparison.sides import GOLD, JUDGED, Side
 from ragkit.metrics.registry import Metric, parse
 from ragkit.report.numbers import counted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ragkit.comparison.sides import Side
 from ragkit.metrics.registry import Metric
@@ -48,5 +49,5 @@ def others(sides: Sequence[Side], baseline: str) -> list[Side]:
     return [side for side in sides if side.name != baseline]
 
 
-Table = Mapping[str, Mapping[str, Mapping[str, object]]]
+Table = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """metric -> variant -> figures."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ragkit.comparison.context import Context, of_name, others
+from ragkit.comparison.context import Context, Table, of_name, others
 from ragkit.comparison.holes_bounds import Extremes, bounded, extremes
 from ragkit.comparison.holes_pool import DEEPEST, FAR, Pool, pool_of
 from ragkit.comparison.sides import GOLD, Side
@@ -26,8 +26,6 @@ _NOTES = {
                "as wide as they can be",
     GRADES: "no passage is labelled as not relevant (grade 0): what somebody looked at and left out counts as a hole",
 }
-
-Table = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 class HolePair(NamedTuple):

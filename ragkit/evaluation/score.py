@@ -133,7 +133,7 @@ def evidence_path(trajectory: Trajectory, names: Callable[[Sequence[Passage]], t
         context=None if trajectory.context is None else names(trajectory.context.passages),
         errors=tuple(step.outermost.error is not None for step in steps),
         stages=tuple(tuple(StageList(r.stage, names(r.passages)) for r in step.retrievals) for step in steps),
-        truncated=any(p.metadata.get("truncated") for p in getattr(trajectory.context, "passages", ())),
+        truncated=any(p.truncated for p in getattr(trajectory.context, "passages", ())),
         question=trajectory.question,
         queries=tuple(step.outermost.query for step in steps),
         cost=_cost(trajectory),

@@ -98,9 +98,9 @@ def retrieval_entry(watched: Watched) -> dict[str, Any]:
     steps = [step for trajectory in asked for step in trajectory.steps]
     repeated = [repeats(trajectory.steps) for trajectory in asked]
     with_query = sum(bool(step.outermost.query.strip()) for step in steps)
-    gains = [gain for _, path in watched.labelled() for gain in _gained(path)]
+    gains = [gain for _, path in watched.labelled() for gain in path.gained]
     known = [trajectory.context for trajectory in asked if trajectory.context is not None]
-    cut = [context for context in known if any(passage.metadata.get("truncated") for passage in context.passages)]
+    cut = [context for context in known if any(passage.truncated for passage in context.passages)]
     return {
         "answered_without": _part(sum(not trajectory.steps for trajectory in fine), len(fine)),
         "failing_steps": _part(sum(step.outermost.error is not None for step in steps), len(steps)),
@@ -122,12 +122,6 @@ def repeats(steps: Iterable[Step]) -> list[bool]:
         found.append(bool(query) and query in asked)
         asked.add(query)
     return found
-
-
-def _gained(path: EvidencePath) -> list[bool]:
-    """Of each step whether it saw some gold first; one that failed did not."""
-    before = (frozenset[str](), *path.seen)
-    return [bool((after - earlier) & path.relevant) for earlier, after in zip(before, path.seen, strict=False)]
 
 
 def _part(count: int, of: int) -> dict[str, Any]:

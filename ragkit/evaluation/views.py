@@ -186,7 +186,7 @@ class QuestionViews:
         text = passage_text(passage, self._scoring.dataset)
         return PassageView(passage.id, rank, text, passage.doc_id, passage.score,
                            self._scoring.projection.grade(question_id, passage), unit in relevant, new, copy,
-                           passage_hint(text), bool(passage.metadata.get("truncated")))
+                           passage_hint(text), passage.truncated)
 
     def _score(self, row: ScoreRow) -> ScoreView:
         key = (row.question_id, row.repeat) if row.step == FINAL else (row.question_id, row.repeat, row.step)

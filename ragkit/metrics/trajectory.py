@@ -85,6 +85,12 @@ class EvidencePath:
         """c_t of each step: the share of the gold seen up to it."""
         return tuple(len(ids & self.relevant) / len(self.relevant) for ids in self.seen)
 
+    @cached_property
+    def gained(self) -> tuple[bool, ...]:
+        """Of each step whether it saw some gold first; one that failed did not."""
+        before = (frozenset[str](), *self.seen)
+        return tuple(bool((now - earlier) & self.relevant) for earlier, now in zip(before, self.seen, strict=False))
+
     def failed(self, step: int) -> bool:
         """Whether a step, counted from 0, failed."""
         return bool(self.errors) and self.errors[step]
@@ -192,7 +198,7 @@ def step_efficiency(path: EvidencePath, k: None = None) -> Score:
     """The share of steps that saw some gold first. A failed step is a wasted one."""
     if not path.steps:
         return Score.undefined("no step")
-    return Score.scored(sum(gain > 0 for gain in _gains(path)) / len(path.steps))
+    return Score.scored(sum(path.gained) / len(path.steps))
 
 
 @metric("redundancy", kind="trajectory", undefined=_NO_GOLD + ", or no step returned anything", direction="lower",

@@ -43,6 +43,11 @@ class Passage:
         if self.score is not None and math.isnan(as_float(self.score, f"passage {self.id!r}: score")):
             raise DataError(f"passage {self.id!r}: the score is NaN")
 
+    @property
+    def truncated(self) -> bool:
+        """Whether its text was cut off in the prompt, as the recorder found it there."""
+        return bool(self.metadata.get("truncated"))
+
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:

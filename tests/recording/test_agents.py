@@ -17,17 +17,10 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from ragkit.recording import Recorder
 from ragkit.records.trajectory import Trajectory
-from tests.support.recording_parts import WordEmbedding, calls, chat, create_agent, documents
+from tests.support.recording_parts import calls, chat, create_agent, documents
 
 QUESTION = "In which town was the builder of the lighthouse at Norrby born?"
 GOLD = {"d1", "d2"}
-
-
-@pytest.fixture
-def store() -> InMemoryVectorStore:
-    store = InMemoryVectorStore(WordEmbedding())
-    store.add_documents(documents())
-    return store
 
 
 def retriever_tool(store: InMemoryVectorStore, k: int = 2, **options: Any) -> Any:

@@ -22,7 +22,7 @@ from langgraph.types import Command, Send
 import ragkit
 from ragkit.recording import Recorder
 from ragkit.records.trajectory import Trajectory
-from tests.support.recording_parts import WordEmbedding, calls, chat, create_agent, documents
+from tests.support.recording_parts import calls, chat, create_agent
 
 QUESTION = "In which town was the builder of the lighthouse at Norrby born?"
 
@@ -39,13 +39,6 @@ class Plain(TypedDict, total=False):
     question: str
     found: str
     documents: list[Document]
-
-
-@pytest.fixture
-def store() -> InMemoryVectorStore:
-    store = InMemoryVectorStore(WordEmbedding())
-    store.add_documents(documents())
-    return store
 
 
 def ask(app: Any, given: Any, recorder: Recorder | None = None) -> Trajectory:

@@ -22,13 +22,6 @@ from tests.support.recording_parts import TEXTS, WordEmbedding, documents
 QUESTION = "Who built the lighthouse at Norrby?"
 
 
-@pytest.fixture
-def store() -> InMemoryVectorStore:
-    store = InMemoryVectorStore(WordEmbedding())
-    store.add_documents(documents())
-    return store
-
-
 class Points(Embeddings):
     """The vectors of case C63, by name; the query lies on A."""
 

@@ -23,18 +23,11 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from ragkit.recording import Recorder
 from ragkit.records.questions import text_id
-from ragkit.records.trajectory import Step, Trajectory
-from tests.support.recording_parts import TEXTS, WordEmbedding, chat, documents
+from ragkit.records.trajectory import Trajectory
+from tests.support.recording_parts import TEXTS, WordEmbedding, chat, documents, shape
 
 QUESTION = "Who built the lighthouse at Norrby?"
 PROMPT = ChatPromptTemplate.from_template("Answer from these passages:\n{context}\n\nQuestion: {question}")
-
-
-@pytest.fixture
-def store() -> InMemoryVectorStore:
-    store = InMemoryVectorStore(WordEmbedding())
-    store.add_documents(documents())
-    return store
 
 
 def joined(found: list[Document]) -> str:
@@ -44,10 +37,6 @@ def joined(found: list[Document]) -> str:
 def rag(retriever: Any, model: Any, context: Any = joined) -> Any:
     given = {"context": retriever | context, "question": RunnablePassthrough()}
     return given | PROMPT | model | StrOutputParser()
-
-
-def shape(step: Step) -> list[tuple[str, tuple[str, ...]]]:
-    return [(found.stage, found.ids) for found in step.retrievals]
 
 
 class Failing(BaseRetriever):

@@ -15,21 +15,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from ragkit.recording import Recorder
-from ragkit.records.trajectory import Step
-from tests.support.recording_parts import TEXTS, WordEmbedding, chat, classic_retriever, documents
+from tests.support.recording_parts import TEXTS, WordEmbedding, chat, classic_retriever, shape
 
 QUESTION = "Who built the lighthouse at Norrby?"
-
-
-@pytest.fixture
-def store() -> InMemoryVectorStore:
-    store = InMemoryVectorStore(WordEmbedding())
-    store.add_documents(documents())
-    return store
-
-
-def shape(step: Step) -> list[tuple[str, tuple[str, ...]]]:
-    return [(found.stage, found.ids) for found in step.retrievals]
 
 
 class Reverse(BaseDocumentCompressor):

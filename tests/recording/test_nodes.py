@@ -13,26 +13,14 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from ragkit.recording import Recorder
-from ragkit.records.trajectory import Step
-from tests.support.recording_parts import WordEmbedding, chat, documents
+from tests.support.recording_parts import chat, documents, shape
 
 QUESTION = "Who built the lighthouse at Norrby?"
 PROMPT = ChatPromptTemplate.from_template("Answer from these passages:\n{context}\n\nQuestion: {question}")
 
 
-@pytest.fixture
-def store() -> InMemoryVectorStore:
-    store = InMemoryVectorStore(WordEmbedding())
-    store.add_documents(documents())
-    return store
-
-
 def joined(found: list[Document]) -> str:
     return "\n\n".join(one.page_content for one in found)
-
-
-def shape(step: Step) -> list[tuple[str, tuple[str, ...]]]:
-    return [(found.stage, found.ids) for found in step.retrievals]
 
 
 class State(TypedDict, total=False):

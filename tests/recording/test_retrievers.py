@@ -25,13 +25,6 @@ QUESTION = "Who built the lighthouse at Norrby?"
 
 
 @pytest.fixture
-def store() -> InMemoryVectorStore:
-    store = InMemoryVectorStore(WordEmbedding())
-    store.add_documents(documents())
-    return store
-
-
-@pytest.fixture
 def chroma(tmp_path: Path) -> Any:
     chromadb = pytest.importorskip("chromadb")
     langchain_chroma = pytest.importorskip("langchain_chroma")

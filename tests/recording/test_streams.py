@@ -22,19 +22,12 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from ragkit.recording import Recorder, current_trace
 from ragkit.records.trajectory import Trajectory
-from tests.support.recording_parts import WordEmbedding, calls, chat, create_agent, documents
+from tests.support.recording_parts import calls, chat, create_agent
 
 QUESTION = "Who built the lighthouse at Norrby?"
 ANSWER = "Ada Lund built it in 1881."
 PROMPT = ChatPromptTemplate.from_template("Answer from:\n{context}\n\nQuestion: {question}")
 LEFT = "a stream was left before its end; the answer is what had come by then"
-
-
-@pytest.fixture
-def store() -> InMemoryVectorStore:
-    store = InMemoryVectorStore(WordEmbedding())
-    store.add_documents(documents())
-    return store
 
 
 def rag(store: InMemoryVectorStore, answer: str = ANSWER, model: Any = None) -> Any:

@@ -13,6 +13,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
+from ragkit.records.trajectory import Step
+
 TEXTS = {
     "d1": "The lighthouse at Norrby was built by Ada Lund in 1881.",
     "d2": "Ada Lund was born in the town of Vik, on the west coast.",
@@ -82,3 +84,8 @@ def _classic(module: str, name: str) -> Any:
     except ImportError:
         home = import_module(f"langchain.{module}")
     return getattr(home, name)
+
+
+def shape(step: Step) -> list[tuple[str, tuple[str, ...]]]:
+    """Stage and ids of each list of a step, outermost first."""
+    return [(found.stage, found.ids) for found in step.retrievals]
