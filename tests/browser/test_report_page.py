@@ -122,6 +122,7 @@ def test_a_question_opens_and_shows_the_whole_text(visit):
     assert question.locator(".q-body").first.is_visible()
     whole = question.locator("details.whole").first
     whole.locator("summary").click()
+    whole.locator(".prose", has_text=LONG.split()[0]).wait_for()  # the page fills it when it is told of the opening
     assert whole.locator(".prose").inner_text().strip() == LONG.strip()
 
 
